@@ -24,6 +24,7 @@ import numpy as np
 TRAINING = Path(__file__).resolve().parent.parent / "training"
 sys.path.insert(0, str(TRAINING))
 import check_losses  # noqa: E402
+import check_random  # noqa: E402
 import titan_job  # noqa: E402
 from verdict import failed  # noqa: E402
 
@@ -123,8 +124,7 @@ def broken(tools, scratch):
 
 def masks(tools, scratch):
     """Random numbers are the CPU's: the loss is a mean over what is drawn, and nothing else."""
-    (scratch / "train.toml").write_text('[loss]\nkind = "output"\n[optimizer]\nkind = "sgd"\nlr = 1e-20\n[batch]\nmicro = 8\nglobal = 16\n'
-                                        '[data]\ntrain = "data.npz"\n[train]\nsteps = 12\n')
+    (scratch / "train.toml").write_text(check_random.recipe())
     np.savez(scratch / "data.npz", x=np.ones((96, 64), np.float32))
     wrong = []
     for model in sorted((TRAINING / "random").glob("*.onnx")):
