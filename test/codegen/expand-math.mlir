@@ -20,6 +20,18 @@ func.func @scalar(%x: f32) -> f32 {
   return %y : f32
 }
 
+// The exponential is limited at both ends, but at one where its operand is known not to be above 0.
+// CHECK-LABEL: @limits
+func.func @limits(%x: f32) -> (f32, f32) {
+  // CHECK: arith.cmpf olt
+  // CHECK: arith.cmpf ogt
+  %e = math.exp %x : f32
+  // CHECK: arith.cmpf olt
+  // CHECK-NOT: arith.cmpf
+  %n = math.exp %x {kernel.nonpositive} : f32
+  return %e, %n : f32, f32
+}
+
 // A remainder is computed in f64 where that is exact for every lane.
 // CHECK-LABEL: @remainder
 func.func @remainder(%x: vector<16xf32>, %y: vector<16xf32>) -> vector<16xf32> {

@@ -1,8 +1,10 @@
 #include "compiler/Codegen/kernel/BodyEmitter.h"
 
 #include "compiler/Codegen/kernel/LaneAnalysis.h"
+#include "compiler/Codegen/kernel/Passes.h"
 #include "compiler/Codegen/kernel/RandomBits.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <numeric>
@@ -18,6 +20,16 @@ bool isVector(Value value) { return isa<VectorType>(value.getType()); }
 bool trapsOnZero(Operation* op) {
   return isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::CeilDivSIOp,
              arith::CeilDivUIOp, arith::FloorDivSIOp>(op);
+}
+
+/// Whether an op is e^(x - m), m the maximum of x along some dimension.
+bool isExpBelowMaximum(Operation* op) {
+  auto exp = dyn_cast<math::ExpOp>(op);
+  auto difference = exp ? exp.getOperand().getDefiningOp<arith::SubFOp>() : arith::SubFOp();
+  auto maximum =
+      difference ? difference.getRhs().getDefiningOp<kernel::ReduceOp>() : kernel::ReduceOp();
+  return maximum && maximum.getKind() == kernel::ReduceKind::Max &&
+         maximum.getValue() == difference.getLhs();
 }
 
 } // namespace
@@ -204,6 +216,8 @@ Value BodyEmitter::evaluate(Value value) {
   }
   OperationState state(loc, definition->getName(), operands, results, definition->getAttrs());
   Operation* computed = builder.create(state);
+  if (isExpBelowMaximum(definition))
+    computed->setAttr(nonPositiveAttr, builder.getUnitAttr());
   for (auto [from, to] : llvm::zip_equal(definition->getResults(), computed->getResults()))
     scope->values[from] = to;
   return scope->values[value];

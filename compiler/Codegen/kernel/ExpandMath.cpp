@@ -107,14 +107,14 @@ private:
 };
 
 /// Replaces an op on f32 by what `expand` writes, before upstream's pattern.
-template <typename Op, Value expand(Arithmetic&, Value)> struct Expand : OpRewritePattern<Op> {
+template <typename Op, Value expand(Arithmetic&, Op)> struct Expand : OpRewritePattern<Op> {
   explicit Expand(MLIRContext* context) : OpRewritePattern<Op>(context, /*benefit=*/2) {}
 
   LogicalResult matchAndRewrite(Op op, PatternRewriter& rewriter) const override {
     if (!getElementTypeOrSelf(op.getType()).isF32())
       return rewriter.notifyMatchFailure(op, "not f32");
     Arithmetic a(rewriter, op);
-    rewriter.replaceOp(op, expand(a, op.getOperand()));
+    rewriter.replaceOp(op, expand(a, op));
     return success();
   }
 };
@@ -126,7 +126,7 @@ template <typename Op, Value expand(Arithmetic&, Value)> struct Expand : OpRewri
 /// are n + 127, the exponent of 2^n. So nothing is rounded to an integer and converted, which takes
 /// a card eight times as long as a sum. ln 2 is split as Cephes splits it: n times its first part
 /// is exact. e^r is 1 + r + r^2 q(r), q a minimax fit (3.1e-9) on |r| <= ln 2 / 2.
-Value expandExp(Arithmetic& a, Value x) {
+Value expandExp(Arithmetic& a, math::ExpOp op) {
   constexpr double bias = 12582912 + 127, largest = 127;
   constexpr double log2E = 1.4426950408889634, highLn2 = 0.693359375,
                    lowLn2 = -2.1219444005469058e-4;
@@ -137,8 +137,11 @@ Value expandExp(Arithmetic& a, Value x) {
                                      0.041668390787371626,
                                      0.00836874511635892,
                                      0.0013814539988580964};
-  x = a.atLeast(x, -88); // the lowest one of which n + 127 is 0, and so is 2^n
-  Value biased = a.atMost(a.fma(x, a.constant(log2E), a.constant(bias)), bias + largest);
+  // -88 is the lowest one of which n + 127 is 0, and so is 2^n.
+  Value x = a.atLeast(op.getOperand(), -88);
+  Value biased = a.fma(x, a.constant(log2E), a.constant(bias));
+  if (!op->hasAttr(nonPositiveAttr))
+    biased = a.atMost(biased, bias + largest);
   Value n = a.sub(biased, a.constant(bias));
   Value r = a.fma(n, a.constant(-highLn2), x);
   r = a.fma(n, a.constant(-lowLn2), r);
@@ -148,11 +151,11 @@ Value expandExp(Arithmetic& a, Value x) {
 /// tanh(x) = x P(x^2) / Q(x^2) on |x| <= tanhLimit, where it is 1 in f32 and stays it: a rational
 /// fit in relative error (2.1e-8), its coefficients then moved among neighbouring f32 for the
 /// smallest error with rounding, 5.6 ulp, and no value above 1.
-Value expandTanh(Arithmetic& a, Value x) {
+Value expandTanh(Arithmetic& a, math::TanhOp op) {
   constexpr double tanhLimit = 8.17789936;
   constexpr double numerator[] = {1, 0.133810088, 0.00349556841, 2.06087589e-05, 1.33542484e-08};
   constexpr double denominator[] = {1, 0.467143208, 0.0258769076, 0.000328560272, 7.7763741e-07};
-  x = a.atLeast(a.atMost(x, tanhLimit), -tanhLimit);
+  Value x = a.atLeast(a.atMost(op.getOperand(), tanhLimit), -tanhLimit);
   Value z = a.mul(x, x);
   return a.quotient(a.mul(x, a.polynomial(z, numerator)), a.polynomial(z, denominator));
 }
@@ -161,7 +164,7 @@ Value expandTanh(Arithmetic& a, Value x) {
 /// in relative error (1.9e-8), its coefficients then moved among neighbouring f32 for the smallest
 /// error with rounding: 5.9 ulp. Upstream's polynomials by intervals are as accurate, with twice
 /// the instructions.
-Value expandErf(Arithmetic& a, Value x) {
+Value expandErf(Arithmetic& a, math::ErfOp op) {
   constexpr double erfLimit = 3.9192059;
   constexpr double numerator[] = {1.1283791065216064,    0.19037280976772308,
                                   0.052744943648576736,  0.0037643478717654943,
@@ -176,14 +179,14 @@ Value expandErf(Arithmetic& a, Value x) {
     value = a.replaceBeyond(CmpFPredicate::OGT, test, limit, 1, value);
     return a.replaceBeyond(CmpFPredicate::OLT, test, -limit, -1, value);
   };
-  Value z = a.mul(x, x);
+  Value x = op.getOperand(), z = a.mul(x, x);
   Value result = a.quotient(a.mul(x, a.polynomial(z, numerator)), a.polynomial(z, denominator));
   return saturate(saturate(result, result, 1), x, erfLimit);
 }
 
 /// atan(x) = x P(x^2) on |x| <= 1, a minimax fit in relative error (1.5e-8), and beyond it
 /// pi/2 - atan(1/|x|) with the sign of x: 3 ulp. Upstream's polynomial is off by 40.
-Value expandAtan(Arithmetic& a, Value x) {
+Value expandAtan(Arithmetic& a, math::AtanOp op) {
   constexpr double largest = 0x1p100; // whose reciprocal is nothing beside pi/2
   constexpr double halfPi = 1.5707963705062866, rest = -4.371139000186241e-08;
   constexpr double coefficients[] = {1,
@@ -195,7 +198,7 @@ Value expandAtan(Arithmetic& a, Value x) {
                                      0.0426914319396019,
                                      -0.016068575903773308,
                                      0.002849876182153821};
-  Value distance = a.atMost(a.abs(x), largest);
+  Value x = op.getOperand(), distance = a.atMost(a.abs(x), largest);
   Value inverse = a.quotient(a.constant(1), a.atLeast(distance, 1));
   Value t = a.whereAbove(distance, 1, inverse, distance);
   Value angle = a.mul(t, a.polynomial(a.mul(t, t), coefficients));

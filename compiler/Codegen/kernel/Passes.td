@@ -47,10 +47,12 @@ def ExpandWideMath : TitanPass<"titan-codegen-expand-wide-math", "::mlir::Module
 }
 
 def CardForms : TitanPass<"titan-codegen-card-forms", "::mlir::ModuleOp"> {
-  let summary = "writes clamps and comparisons as a card computes them in the fewest instructions";
+  let summary = "writes clamps, comparisons and widening as a card computes them in the fewest instructions";
   let description = [{
     Before: kernels whose math is expanded. After: a select that clamps f32 at a constant other than zero, and keeps NaN, is `arith.maximumf` or
-    `arith.minimumf`; lanes numbered from a base on, in 64 bits, are compared with a number in 32 bits. Values are the same. Of NaN the payload is not.
+    `arith.minimumf`; lanes numbered from a base on, in 64 bits, are compared with a number in 32 bits, and a number on
+    one of them, zeros on the others, is subtracted or summed where that lane is among them; an even number of bf16 is widened by integers, two at a
+    time. Values are the same. Of NaN the payload is not.
 
     ```mlir
     func.func @clamp(%x: vector<8xf32>) -> vector<8xf32> {
@@ -63,7 +65,7 @@ def CardForms : TitanPass<"titan-codegen-card-forms", "::mlir::ModuleOp"> {
 
     Example: test/codegen/card-forms.mlir.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }
 
 #endif // CODEGEN_KERNEL_PASSES_TD
