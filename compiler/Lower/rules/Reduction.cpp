@@ -157,6 +157,7 @@ struct Rules {
   static LogicalResult lower(ir::ArgmaxOp op, LoweringBuilder& l) {
     RankedTensorType type = tensorType(op.getOperand());
     int64_t rank = type.getRank(), last = rank - 1, dim = op.getDim();
+    const int64_t extent = type.getDimSize(dim);
     Value operand = op.getOperand();
     if (dim != last) {
       SmallVector<int64_t> order;
@@ -180,9 +181,11 @@ struct Rules {
           else
             found = b.compare(arith::CmpIPredicate::eq, x, largest);
           Type i64 = b.builder.getI64Type();
-          Value index = b.create<arith::IndexCastOp>(i64, b.index(last));
-          Value candidate = b.select(found, index, b.integer(i64, type.getDimSize(dim)));
-          return SmallVector<Value>{b.reduce(kernel::ReduceKind::Min, candidate, last)};
+          Type number = llvm::isInt<32>(extent) ? b.builder.getI32Type() : i64;
+          Value index = b.create<arith::IndexCastOp>(number, b.index(last));
+          Value candidate = b.select(found, index, b.integer(number, extent));
+          Value first = b.reduce(kernel::ReduceKind::Min, candidate, last);
+          return SmallVector<Value>{b.resize(first, i64, /*isUnsigned=*/false)};
         }));
     return success();
   }
