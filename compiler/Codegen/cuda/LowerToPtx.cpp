@@ -13,7 +13,10 @@
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/VectorUtils.h"
 #include "llvm/IR/Dominators.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -116,6 +119,52 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
 }
 
+/// The f32 of a vector of bf16 that nothing else reads, or null.
+llvm::Value* roundedBy(llvm::Value* value) {
+  auto* rounding = dyn_cast<llvm::FPTruncInst>(value);
+  const bool isRounded = rounding && rounding->hasOneUse() && rounding->getType()->isVectorTy() &&
+                         rounding->getType()->getScalarType()->isBFloatTy();
+  return isRounded ? rounding->getOperand(0) : nullptr;
+}
+
+/// `select` between rounded lanes and a constant, without tearing the pairs of lanes apart: by one
+/// condition between words, by one of each lane before the lanes are rounded. Null: it is another.
+llvm::Value* selectPairs(llvm::SelectInst& select) {
+  auto* type = dyn_cast<llvm::FixedVectorType>(select.getType());
+  llvm::Value* arms[] = {select.getTrueValue(), select.getFalseValue()};
+  if (!type || llvm::none_of(arms, llvm::IsaPred<llvm::Constant>) || llvm::none_of(arms, roundedBy))
+    return nullptr;
+  llvm::IRBuilder<> builder(&select);
+  auto choose = [&](llvm::Value* condition, llvm::function_ref<llvm::Value*(llvm::Value*)> formOf) {
+    return builder.CreateSelect(condition, formOf(select.getTrueValue()),
+                                formOf(select.getFalseValue()));
+  };
+  const unsigned lanes = type->getNumElements();
+  if (llvm::Value* shared = llvm::getSplatValue(select.getCondition()); shared && lanes % 2 == 0) {
+    llvm::Type* words = llvm::FixedVectorType::get(builder.getInt32Ty(), lanes / 2);
+    return builder.CreateBitCast(
+        choose(shared, [&](llvm::Value* arm) { return builder.CreateBitCast(arm, words); }), type);
+  }
+  llvm::Type* wide = llvm::FixedVectorType::get(builder.getFloatTy(), lanes);
+  llvm::Value* chosen = choose(select.getCondition(), [&](llvm::Value* arm) {
+    llvm::Value* rounded = roundedBy(arm);
+    return rounded ? rounded : builder.CreateFPExt(arm, wide);
+  });
+  return builder.CreateFPTrunc(chosen, type);
+}
+
+/// Two f32 are rounded to bf16 by one instruction, and LLVM moves the selection of a constant
+/// behind the rounding, lane by lane.
+void keepPairs(llvm::Module& module) {
+  for (llvm::Function& function : module)
+    for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::instructions(function)))
+      if (auto* select = dyn_cast<llvm::SelectInst>(&instruction))
+        if (llvm::Value* pairs = selectPairs(*select)) {
+          select->replaceAllUsesWith(pairs);
+          select->eraseFromParent();
+        }
+}
+
 void keepLoops(llvm::Module& module, const std::vector<Entry>& entries) {
   for (const Entry& entry : entries) {
     if (!entry.keepsLoops)
@@ -176,6 +225,7 @@ Result<std::string> emitPtx(KernelModule& kernels, const std::string& arch) {
   module->setTargetTriple(llvm::Triple(triple));
   module->setDataLayout(machine->createDataLayout());
   optimize(*module, *machine);
+  keepPairs(*module);
   keepLoops(*module, kernels.entries());
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);

@@ -49,6 +49,44 @@ TEST(Ptx, TextNamesVersionTargetAndOperands) {
     EXPECT_NE(test.ptx().find(part), std::string::npos) << part << " is not in\n" << test.ptx();
 }
 
+/// How often `part` is in `text`.
+size_t countOf(std::string_view part, const std::string& text) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++count;
+  return count;
+}
+
+/// A chunk of f32, rounded where `where` (i1 in a row of `rows`) says so, else zero.
+CudaCase chosenAndRounded(std::string wheres, std::vector<int64_t> shape) {
+  return CudaCase({.space = {2, 1024},
+                   .ins = {{"f32", "(i, j) -> (i, j)", {2, 1024}}, {"i1", wheres, shape}},
+                   .outs = {{"bf16", "(i, j) -> (i, j)", {2, 1024}}},
+                   .kernelClass = "flat",
+                   .body = R"(
+    ^bb0(%x: f32, %where: i1):
+      %zero = arith.constant 0.0 : f32
+      %y = arith.mulf %x, %x : f32
+      %s = arith.select %where, %y, %zero : f32
+      %r = arith.truncf %s : f32 to bf16
+      kernel.yield %r : bf16
+)"});
+}
+
+TEST(Ptx, SelectionsDoNotTearPairsApart) {
+  CudaCase lanes = chosenAndRounded("(i, j) -> (i, j)", {2, 1024});
+  ASSERT_TRUE(lanes.ok());
+  EXPECT_EQ(countOf("selp.f32", lanes.ptx()), 8) << lanes.ptx();
+  EXPECT_EQ(countOf("cvt.rn.bf16x2.f32", lanes.ptx()), 4);
+  EXPECT_EQ(countOf(".b16", lanes.ptx()), 0);
+
+  CudaCase rows = chosenAndRounded("(i, j) -> (i)", {2});
+  ASSERT_TRUE(rows.ok());
+  EXPECT_EQ(countOf("selp.b32", rows.ptx()), 4) << rows.ptx();
+  EXPECT_EQ(countOf("cvt.rn.bf16x2.f32", rows.ptx()), 4);
+  EXPECT_EQ(countOf("selp.", rows.ptx()), 4);
+}
+
 TEST(Assembler, LogsAreRead) {
   std::vector<EntryUsage> entries = parseUsage(
       "ptxas info    : 0 bytes gmem\n"
