@@ -113,6 +113,13 @@ SmallVector<Value> BodyWriter::overPoints(ArrayRef<unsigned> dims, ArrayRef<Valu
                   });
 }
 
+SmallVector<Value> BodyWriter::onLanes(unsigned dim, Value chunk, int64_t length,
+                                       ValueRange carried, Step step) {
+  Value base = arith::MulIOp::create(builder, loc, chunk, body.index(chunkLength));
+  BodyEmitter::Scope scope(body, {}, Lanes{dim, base, length, Value()});
+  return step(carried);
+}
+
 SmallVector<Value> BodyWriter::inChunk(ArrayRef<unsigned> dims, Value number, ValueRange carried,
                                        Step step) {
   const unsigned lane = dims.back();
@@ -125,13 +132,8 @@ SmallVector<Value> BodyWriter::inChunk(ArrayRef<unsigned> dims, Value number, Va
   for (auto [dim, place] : llvm::zip(dims.drop_back(), places))
     coordinates.push_back({dim, place});
   auto lanesOf = [&](int64_t length) {
-    Value base = whole == 0
-                     ? body.index(0)
-                     : arith::MulIOp::create(builder, loc, places.back(), body.index(chunkLength))
-                           .getResult();
     BodyEmitter::Scope point(body, coordinates);
-    BodyEmitter::Scope scope(body, {}, Lanes{lane, base, length, Value()});
-    return step(carried);
+    return onLanes(lane, whole == 0 ? body.index(0) : places.back(), length, carried, step);
   };
   if (rest == 0)
     return lanesOf(chunkLength);

@@ -32,6 +32,10 @@ protected:
                                             llvm::ArrayRef<mlir::Value> wanted,
                                             mlir::ValueRange carried, Step step);
 
+  /// The first `length` lanes of a chunk of `dim`.
+  llvm::SmallVector<mlir::Value> onLanes(unsigned dim, mlir::Value chunk, int64_t length,
+                                         mlir::ValueRange carried, Step step);
+
   /// The lanes of chunk `number` of `dims` (outermost first), whose innermost one is cut into
   /// chunks: a step for a whole chunk, another for the shorter last one.
   llvm::SmallVector<mlir::Value> inChunk(llvm::ArrayRef<unsigned> dims, mlir::Value number,

@@ -221,12 +221,23 @@ SmallVector<Value> TeamKernel::emitRow(ValueRange columnSums) {
   return sums;
 }
 
+/// What a thread combines: the terms, or the bf16 that are widened to them where that changes
+/// nothing, since a card compares two of these at once.
+Value TeamKernel::combinedBy(kernel::ReduceOp reduce) {
+  auto widened = reduce.getValue().getDefiningOp<arith::ExtFOp>();
+  const bool chooses =
+      reduce.getKind() == kernel::ReduceKind::Max || reduce.getKind() == kernel::ReduceKind::Min;
+  return widened && chooses && widened.getIn().getType().isBF16() ? widened.getIn()
+                                                                  : reduce.getValue();
+}
+
 void TeamKernel::emitRowReductions(const ReductionGroup& group) {
   SmallVector<Value> wanted, start;
   for (const Reduction* reduction : group) {
     kernel::ReduceOp op = reduction->op;
-    wanted.push_back(op.getValue());
-    start.push_back(identity(op, chunkLength));
+    wanted.push_back(combinedBy(op));
+    start.push_back(
+        reductionIdentity(builder, loc, op.getKind(), wanted.back().getType(), chunkLength));
   }
   SmallVector<Value> partials = overChunks(wanted, start, [&](ValueRange carried) {
     SmallVector<Value> terms;
@@ -238,6 +249,11 @@ void TeamKernel::emitRowReductions(const ReductionGroup& group) {
     return terms;
   });
   kept.passed(wanted);
+  for (auto [reduction, partial] : llvm::zip_equal(group, partials))
+    if (Type element = kernel::ReduceOp(reduction->op).getType();
+        element != getElementTypeOrSelf(partial.getType()))
+      partial =
+          arith::ExtFOp::create(builder, loc, VectorType::get({chunkLength}, element), partial);
   for (auto [reduction, total] : llvm::zip_equal(group, meet(group, partials)))
     body.setReduction(reduction->op, total);
 }
@@ -412,12 +428,27 @@ SmallVector<Value> TeamKernel::overChunks(ArrayRef<Value> wanted, ValueRange car
   if (plan.isExact)
     return body.lanes() ? step(carried) : inChunk(plan.inner, slot, carried, step);
   body.hoist(wanted);
-  Value end = body.index(plan.chunks);
+  auto overFirst = [&](int64_t chunks, LoopBody chunk) {
+    Value end = body.index(chunks);
+    if (isActive)
+      end = arith::SelectOp::create(builder, loc, isActive, end, body.index(0));
+    return emitLoop(builder, loc, slot, end, plan.slots, carried, chunk);
+  };
+  const unsigned lane = plan.inner.back();
+  const int64_t last = plan.chunks - 1, rest = nest.extents[lane] % chunkLength;
+  if (plan.inner.size() > 1 || rest == 0 || last == 0)
+    return overFirst(plan.chunks, [&](Value number, ValueRange values) {
+      return inChunk(plan.inner, number, values, step);
+    });
+  // The thread whose turn it is has the short last chunk behind its loop, which then asks nothing.
+  SmallVector<Value> sums = overFirst(last, [&](Value number, ValueRange values) {
+    return onLanes(lane, number, chunkLength, values, step);
+  });
+  Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, slot,
+                                       body.index(last % plan.slots));
   if (isActive)
-    end = arith::SelectOp::create(builder, loc, isActive, end, body.index(0));
-  return emitLoop(
-      builder, loc, slot, end, plan.slots, carried,
-      [&](Value number, ValueRange values) { return inChunk(plan.inner, number, values, step); });
+    isLast = arith::AndIOp::create(builder, loc, isLast, isActive);
+  return when(isLast, sums, [&] { return onLanes(lane, body.index(last), rest, sums, step); });
 }
 
 SmallVector<Value> TeamKernel::inTurn(int64_t turn, ValueRange carried, Step step) {

@@ -47,6 +47,7 @@ private:
   llvm::SmallVector<unsigned> pointsOfRow();
   bool belongsToRow(DimSet dims) const;
   llvm::SmallVector<mlir::Value> emitRow(mlir::ValueRange columnSums);
+  static mlir::Value combinedBy(kernel::ReduceOp reduce);
   void emitRowReductions(const ReductionGroup& group);
   llvm::SmallVector<mlir::Value> meet(const ReductionGroup& group, mlir::ValueRange partials);
   llvm::SmallVector<int64_t> sharedPlaces(const ReductionGroup& group) const;
