@@ -3,6 +3,7 @@
 #include "compiler/Codegen/cuda/Threads.h"
 #include "compiler/Codegen/kernel/Combine.h"
 #include "compiler/Codegen/kernel/Loops.h"
+#include "compiler/Codegen/kernel/Passes.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -57,8 +58,12 @@ Value BodyWriter::sumOfChunk(kernel::ReduceOp column, Value sums) {
 
 /// `term` may have fewer lanes than `sum`: the others keep theirs.
 Value BodyWriter::combineTerm(kernel::ReduceOp reduce, Value sum, Value term) {
-  if (sum.getType() == term.getType())
-    return combine(builder, loc, reduce.getKind(), sum, term);
+  if (sum.getType() == term.getType()) {
+    Value result = combine(builder, loc, reduce.getKind(), sum, term);
+    if (auto add = result.getDefiningOp<arith::AddFOp>())
+      add->setAttr(runningSumAttr, builder.getUnitAttr());
+    return result;
+  }
   const int64_t length = cast<VectorType>(term.getType()).getDimSize(0);
   Value part = combine(builder, loc, reduce.getKind(), firstLanes(sum, length), term);
   return vector::InsertStridedSliceOp::create(builder, loc, part, sum, ArrayRef<int64_t>{0},

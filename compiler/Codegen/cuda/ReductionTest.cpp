@@ -368,6 +368,62 @@ TEST(CudaReduction, NormsOfLongRows) {
     }
 }
 
+// Of a row of each length what stands at its label, its largest one, and it without 1 at the label.
+// Labels lie in the first and the last chunk, outside, and 2^32 beyond an element.
+TEST(CudaReduction, LabelsOfRows) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (const std::string type : {"f32", "bf16"})
+    for (int64_t n : {5, 16, 50, 1001, 4104, 50257}) {
+      SCOPED_TRACE(type + " " + std::to_string(n));
+      const std::vector<int64_t> labels = {0, 3, n - 1, n, -100, (int64_t{1} << 32) + 3, n / 2};
+      const auto m = static_cast<int64_t>(labels.size());
+      CudaCase test({.space = {m, n},
+                     .ins = {{type, "(r, c) -> (r, c)", {m, n}}, {"i64", "(r, c) -> (r)", {m}}},
+                     .outs = {{"f32", "(r, c) -> (r)", {m}},
+                              {"f32", "(r, c) -> (r)", {m}},
+                              {"f32", "(r, c) -> (r, c)", {m, n}}},
+                     .kernelClass = "row",
+                     .body = "    ^bb0(%a: " + type + ", %label: i64):\n" +
+                             (type == "f32" ? "      %zero = arith.constant 0.0 : f32\n"
+                                              "      %x = arith.subf %a, %zero : f32\n"
+                                            : "      %zero = arith.constant 0.0 : f32\n"
+                                              "      %x = arith.extf %a : bf16 to f32\n") +
+                             R"(
+      %c = kernel.index 1
+      %number = arith.index_cast %c : index to i64
+      %hit = arith.cmpi eq, %number, %label : i64
+      %one = arith.constant 1.0 : f32
+      %term = arith.select %hit, %x, %zero : f32
+      %picked = kernel.reduce add %term over [1] : f32
+      %largest = kernel.reduce max %x over [1] : f32
+      %hot = arith.select %hit, %one, %zero : f32
+      %rest = arith.subf %x, %hot : f32
+      kernel.yield %picked, %largest, %rest : f32, f32, f32
+)"});
+      ASSERT_TRUE(test.ok());
+      Elements x = codegen::testing::randomElements({type, "", {m, n}}, 17);
+      x[1] = -0.0, x[3 * n + 1] = -infinity, x[n + 3] = -0.0;
+      test.setIn(0, x);
+      test.setIn(1, Elements(labels.begin(), labels.end()));
+      const std::vector<std::string> found = test.run();
+      const std::vector<float> picked = floatsOf(found[0]), largest = floatsOf(found[1]),
+                               rest = floatsOf(found[2]);
+      for (int64_t row = 0; row < m; ++row) {
+        const auto begin = x.begin() + row * n;
+        const int64_t label = labels[row];
+        const bool isIn = label >= 0 && label < n;
+        const auto expected = static_cast<float>(isIn ? begin[label] + 0.0 : 0);
+        EXPECT_EQ(std::bit_cast<uint32_t>(picked[row]), std::bit_cast<uint32_t>(expected)) << label;
+        EXPECT_EQ(largest[row], static_cast<float>(*std::max_element(begin, begin + n))) << label;
+        for (int64_t i = 0; i < n; ++i) {
+          const auto value = static_cast<float>(begin[i]) - (i == label ? 1.0F : 0.0F);
+          EXPECT_EQ(std::bit_cast<uint32_t>(rest[row * n + i]), std::bit_cast<uint32_t>(value))
+              << label << " at " << i;
+        }
+      }
+    }
+}
+
 TEST(CudaReduction, RowsOfOnePointAreThePoint) {
   for (const char* over : {"[2]", "[]"})
     CudaCase({.space = {4, 51, 1},
