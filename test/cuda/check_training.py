@@ -284,6 +284,19 @@ def devices(tools, scratch):
     return relative(titan_job.losses_of(out), expected)
 
 
+def learning_rates(tools, scratch):
+    """A schedule, and from step 7 on another rate: the losses of the CPU's job. A rate that were part of the graph would not change."""
+    folder, found = check_losses.REFERENCES / "relu", {}
+    for target in ("cpu", "cuda"):
+        job = scratch / target
+        titan_job.compile_job(tools, folder / "dynamo-train.onnx", folder / "cosine-clip.toml", job, f"--target={target}")
+        for out, settings in (("changed", ("--set", "optimizer.lr=0.02")), ("kept", ())):
+            titan_job.train(job, scratch / f"{target}-{out}", folder / "data.npz", 7)
+            found[target, out] = [row["loss"] for row in titan_job.train(job, scratch / f"{target}-{out}", folder / "data.npz", 20, 2, *settings)]
+    wrong = [line for out in ("changed", "kept") for line in relative(found["cuda", out], found["cpu", out])]
+    return wrong + ["the rate changes no loss"] * (not relative(found["cuda", "changed"], found["cuda", "kept"]))
+
+
 def averages(tools, scratch):
     """Averages of the CPU's run, of intervals too, where two of five batches are skipped: with a save of every step, and with steps that are begun
     before the one before them has said whether it was an update."""
@@ -375,6 +388,7 @@ def main():
     checks |= {f"products of {name}": (products, arguments.tools, name) for name in EVERY_RECIPE}
     checks["resume"] = (resume, arguments.tools, random.Random(arguments.seed))
     checks["cpu, cuda, cpu, cuda"] = (devices, arguments.tools)
+    checks["learning rates"] = (learning_rates, arguments.tools)
     checks["averages"] = (averages, arguments.tools)
     checks["averages in the host's memory"] = (averages_on_host, arguments.tools)
     checks["one file for both"] = (one_file, arguments.tools)
