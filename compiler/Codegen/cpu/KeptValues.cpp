@@ -46,7 +46,7 @@ private:
 
   bool isComplete(Value value) const {
     auto reduce = value.getDefiningOp<kernel::ReduceOp>();
-    return reduce && nest.reductionOf(reduce).over != 0;
+    return reduce && nest.reductionOf(reduce).combines();
   }
   static OperandRange operandsOf(Value value) {
     Operation* definition = value.getDefiningOp();

@@ -7,7 +7,7 @@ namespace titan::codegen {
 std::optional<unsigned> sweepDim(const LoopNest& nest) {
   std::optional<unsigned> row;
   for (const Reduction& reduction : nest.reductions)
-    if (reduction.over != 0 && !contains(reduction.over, nest.rank() - 1))
+    if (reduction.combines() && !contains(reduction.over, nest.rank() - 1))
       row = innermost(reduction.over);
   if (!row || nest.extents[*row] > columnChunk)
     return std::nullopt;
@@ -16,7 +16,7 @@ std::optional<unsigned> sweepDim(const LoopNest& nest) {
   DimSet columns = block ? bit(*block) : nest.allDims() & ~nest.parallelDims() & ~bit(*row);
   for (const Reduction& reduction : nest.reductions) {
     bool isColumn = reduction.over == bit(*row);
-    if (reduction.over == 0)
+    if (!reduction.combines())
       continue;
     if ((!isColumn && reduction.over != columns) || (reduction.space & columns) != columns ||
         !contains(reduction.space, *row))

@@ -453,15 +453,10 @@ SmallVector<AttentionLaunch> launchesOf(kernel::AttentionAttr attention) {
 
 Entry entryOf(kernel::CallOp call, std::string name, int64_t blocks) {
   Entry entry{std::move(name), blocks, TileProduct::threads, {}, 0};
-  auto add = [&](OperandRange operands, EntryOperand::Use use) {
-    for (Value operand : operands) {
-      auto type = cast<ShapedType>(operand.getType());
-      const int64_t bits = storedType(type.getElementType()).getIntOrFloatBitWidth();
-      entry.operands.push_back({use, type.getNumElements() * bits / 8});
-    }
-  };
-  add(call.getIns(), EntryOperand::Use::Read);
-  add(call.getOuts(), EntryOperand::Use::Write);
+  for (Value in : call.getIns())
+    entry.operands.push_back(wholeOf(in, EntryOperand::Use::Read));
+  for (Value out : call.getOuts())
+    entry.operands.push_back(wholeOf(out, EntryOperand::Use::Write));
   entry.scalars = static_cast<unsigned>(call.getScalars().size());
   if (cast<kernel::AttentionAttr>(call.getRoutine()).getDropout())
     ++entry.scalars;

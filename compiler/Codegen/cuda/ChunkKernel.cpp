@@ -10,9 +10,6 @@ namespace {
 
 constexpr int64_t columnThreads = 128;
 
-/// Not where all dimensions have one point: the value itself is the result.
-bool combines(const Reduction& reduction) { return reduction.over != 0; }
-
 } // namespace
 
 std::optional<ChunkPlan> planChunks(const LoopNest& nest) {
@@ -22,7 +19,7 @@ std::optional<ChunkPlan> planChunks(const LoopNest& nest) {
   plan.owned = listOf(nest.parallelDims());
   plan.reduced = listOf(nest.allDims() & ~nest.parallelDims());
   for (const Reduction& reduction : nest.reductions)
-    if (combines(reduction) && (reduction.space & ~nest.parallelDims()) != reduction.over)
+    if (reduction.combines() && (reduction.space & ~nest.parallelDims()) != reduction.over)
       return std::nullopt;
   if (!plan.owned.empty()) {
     SmallVector<int64_t> extents;
@@ -60,7 +57,8 @@ void ChunkKernel::emitPoint() {
   BodyEmitter::Scope scope(body, {});
   const DimSet owned = nest.parallelDims();
   SmallVector<unsigned> left = outsWhere([](DimSet) { return true; });
-  SmallVector<ReductionGroup> groups = groupReductions(nest, owned, combines);
+  SmallVector<ReductionGroup> groups =
+      groupReductions(nest, owned, [](const Reduction&) { return true; });
   for (const ReductionGroup& group : groups) {
     SmallVector<unsigned> together;
     if (&group == &groups.back())

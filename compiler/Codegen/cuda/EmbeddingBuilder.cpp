@@ -32,14 +32,10 @@ void LaunchSeries::add(int64_t blocks, int64_t threads, EntryOperand::Use use,
                        llvm::function_ref<void(func::FuncOp)> emit) {
   using Use = EntryOperand::Use;
   Entry entry{fmt::format("{}_{}", symbol, count++), blocks, threads, {}, 0};
-  auto addOperand = [&](Value operand, Use operandUse) {
-    auto type = cast<ShapedType>(operand.getType());
-    entry.operands.push_back({operandUse, type.getNumElements() * bytesOf(type.getElementType())});
-  };
   for (Value in : call.getIns())
-    addOperand(in, Use::Read);
+    entry.operands.push_back(wholeOf(in, Use::Read));
   for (auto [number, out] : llvm::enumerate(call.getOuts()))
-    addOperand(out, number == 0 ? use : Use::Both);
+    entry.operands.push_back(wholeOf(out, number == 0 ? use : Use::Both));
   emit(kernels.add(builder, call.getLoc(), std::move(entry)));
   func::ReturnOp::create(builder, call.getLoc());
 }

@@ -78,17 +78,12 @@ bool computesF64(kernel::FusedOp op) {
   });
 }
 
-int64_t bytesOf(Value operand) {
-  auto type = cast<ShapedType>(operand.getType());
-  return type.getNumElements() * storedType(type.getElementType()).getIntOrFloatBitWidth() / 8;
-}
-
 Entry entryOf(kernel::FusedOp op, StringRef symbol, int64_t blocks, int64_t threads) {
   Entry entry{symbol.str(), blocks, threads, {}, static_cast<unsigned>(op.getScalars().size())};
   for (Value in : op.getIns())
-    entry.operands.push_back({EntryOperand::Use::Read, bytesOf(in)});
+    entry.operands.push_back(wholeOf(in, EntryOperand::Use::Read));
   for (Value out : op.getOuts())
-    entry.operands.push_back({EntryOperand::Use::Write, bytesOf(out)});
+    entry.operands.push_back(wholeOf(out, EntryOperand::Use::Write));
   return entry;
 }
 

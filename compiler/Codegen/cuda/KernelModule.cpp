@@ -1,5 +1,7 @@
 #include "compiler/Codegen/cuda/KernelModule.h"
 
+#include "compiler/Codegen/kernel/BodyEmitter.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -13,6 +15,12 @@
 using namespace mlir;
 
 namespace titan::codegen::cuda {
+
+EntryOperand wholeOf(Value buffer, EntryOperand::Use use) {
+  auto type = cast<ShapedType>(buffer.getType());
+  const int64_t bits = storedType(type.getElementType()).getIntOrFloatBitWidth();
+  return {use, type.getNumElements() * bits / 8};
+}
 
 bool isLaunchOf(const Entry& entry, StringRef symbol) {
   StringRef rest = entry.name;

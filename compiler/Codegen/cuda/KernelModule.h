@@ -20,6 +20,9 @@ struct EntryOperand {
   int64_t bytes = 0; ///< from the address on; no access goes beyond
 };
 
+/// All elements of `buffer`.
+EntryOperand wholeOf(mlir::Value buffer, EntryOperand::Use use);
+
 /// An entry point: a launch of `blocks` blocks of `threads` threads along x. Its parameters are an
 /// address each operand, then an i64 each scalar.
 struct Entry {

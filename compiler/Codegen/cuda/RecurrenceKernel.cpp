@@ -121,14 +121,11 @@ LogicalResult emitRecurrenceKernel(KernelModule& kernels, kernel::CallOp call, S
   const int64_t threads =
       std::min(mostThreads, llvm::divideCeilSigned(columns, warpSize) * warpSize);
 
-  using Use = EntryOperand::Use;
   Entry entry{symbol.str(), llvm::divideCeilSigned(routine.getBatch(), samples), threads, {}, 0};
   for (Value in : call.getIns())
-    entry.operands.push_back(
-        {Use::Read, cast<ShapedType>(in.getType()).getNumElements() * bytesOf(elementOf(in))});
+    entry.operands.push_back(wholeOf(in, EntryOperand::Use::Read));
   for (Value out : call.getOuts()) // what a step reads of the one before
-    entry.operands.push_back(
-        {Use::Both, cast<ShapedType>(out.getType()).getNumElements() * bytesOf(elementOf(out))});
+    entry.operands.push_back(wholeOf(out, EntryOperand::Use::Both));
   OpBuilder builder(call.getContext());
   func::FuncOp function = kernels.add(builder, call.getLoc(), std::move(entry));
   Value memory = kernels.dynamicShared(builder, call.getLoc(), samples * bytes);

@@ -45,10 +45,10 @@ std::optional<TeamPlan> planTeams(const LoopNest& nest) {
     return std::nullopt;
   const DimSet rows = nest.allDims() & ~nest.parallelDims() & ~inner;
   for (const Reduction& reduction : nest.reductions) {
-    if (reduction.over != 0 && reduction.over != inner && reduction.over != rows)
+    if (reduction.combines() && reduction.over != inner && reduction.over != rows)
       return std::nullopt;
     for (const Reduction& earlier : nest.reductions)
-      if (earlier.over == rows && rows != 0 && reduction.over != 0 &&
+      if (earlier.over == rows && rows != 0 && reduction.combines() &&
           nest.needs(reduction, earlier))
         return std::nullopt;
   }
@@ -79,7 +79,7 @@ void TeamKernel::emit() {
   BodyEmitter::Scope root(body, {});
   body.hoist(roots());
   for (const Reduction& reduction : nest.reductions)
-    if (reduction.over != 0 && reduction.over != innerSet())
+    if (reduction.combines() && reduction.over != innerSet())
       columns.push_back(reduction.op);
   Value thread = threadNumber(builder, loc), unit = blockNumber(builder, loc);
   slot = thread;

@@ -99,7 +99,7 @@ bool BodyEmitter::isReady(Value value, llvm::DenseMap<Value, bool>& memo) const 
   if (found != memo.end())
     return found->second;
   auto reduce = dyn_cast<kernel::ReduceOp>(definition);
-  bool ready = !(reduce && nest.reductionOf(reduce).over != 0) &&
+  bool ready = !(reduce && nest.reductionOf(reduce).combines()) &&
                llvm::all_of(definition->getOperands(),
                             [&](Value operand) { return isReady(operand, memo); });
   memo[value] = ready;
@@ -190,7 +190,7 @@ Value BodyEmitter::evaluate(Value value) {
     return arith::AddIOp::create(builder, loc, splat(scope->lanes->base, indexType), counting);
   }
   if (auto reduce = dyn_cast<kernel::ReduceOp>(definition)) {
-    if (nest.reductionOf(reduce).over != 0)
+    if (nest.reductionOf(reduce).combines())
       llvm::report_fatal_error("a kernel reads a reduction before the loop that computes it");
     return get(reduce.getValue());
   }

@@ -26,9 +26,12 @@ struct Access {
 /// A reduction of the body, over the normalised dimensions.
 struct Reduction {
   kernel::ReduceOp op;
-  DimSet over = 0;    ///< reduced dimensions; 0 when all of them have extent 1: the identity
+  DimSet over = 0;    ///< reduced dimensions; those of extent 1 are none
   DimSet space = 0;   ///< dimensions of the reduced value, with `over`
   unsigned level = 0; ///< reductions that it waits for: it runs in pass `level`
+
+  /// False: over one point it is what it is of.
+  bool combines() const { return over != 0; }
 };
 
 /// The body of a fused kernel over normalised dimensions: those of extent 1 are dropped, and

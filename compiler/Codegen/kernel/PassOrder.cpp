@@ -13,7 +13,7 @@ void collectSources(const LoopNest& nest, Value root, llvm::DenseSet<Value>& sou
       continue;
     Operation* definition = value.getDefiningOp();
     auto reduce = dyn_cast_or_null<kernel::ReduceOp>(definition);
-    if (!definition || (reduce && nest.reductionOf(reduce).over != 0))
+    if (!definition || (reduce && nest.reductionOf(reduce).combines()))
       sources.insert(value);
     else
       llvm::append_range(pending, definition->getOperands());
@@ -34,7 +34,7 @@ SmallVector<ReductionGroup> groupReductions(const LoopNest& nest, DimSet bound,
   for (unsigned level = 0; level < nest.levels(); ++level) {
     size_t first = groups.size();
     for (const Reduction& reduction : nest.reductions) {
-      if (reduction.level != level || reduction.over == 0 || !wanted(reduction))
+      if (reduction.level != level || !reduction.combines() || !wanted(reduction))
         continue;
       auto group = std::find_if(groups.begin() + first, groups.end(), [&](const ReductionGroup& g) {
         return g.front()->over == reduction.over &&
