@@ -130,6 +130,20 @@ static std::string listOfBatchNorms(const CheckReport& report) {
   return norms.empty() ? "" : fmt::format("batch norms ({}):\n{}", norms.size(), lines);
 }
 
+/// What the file cannot say of gradients, so that no note names it.
+static std::string openGradients(const CheckReport& report) {
+  bool readsFx = false, isTraced = false;
+  for (const Node& node : report.graph.nodes) {
+    const Scope scope = scopeOf(node);
+    readsFx |= scope.readsFx();
+    isTraced |= scope.isTraced;
+  }
+  return fmt::format("gradients: the file cannot say what the source freezes{}{}; parameters train "
+                     "that model.frozen does not match\n",
+                     readsFx ? "" : ", what it detaches",
+                     isTraced ? "" : ", what it computes under torch.no_grad()");
+}
+
 Result<CheckReport> checkModel(mlir::MLIRContext& context, const std::string& path,
                                const Recipe& recipe, const ImportOptions& options) {
   CheckReport report;
@@ -165,6 +179,8 @@ std::string toText(const CheckReport& report) {
     text += tensors(report, kind);
   text += absentOnes(report);
   text += listOfBatchNorms(report);
+  if (graph.fromPyTorch())
+    text += openGradients(report);
   for (const std::string& note : report.notes)
     text += "note: " + note + "\n";
   text += report.error.empty()

@@ -2,6 +2,7 @@
 // leaves the name of the value in the text of the fx node that reads it; which of the node's
 // operands it is may be told, but nodes of equal operands are merged, and another reader may not
 // have detached them. Others leave nothing but a sum that would be for nothing without it.
+// Of torch.no_grad() the trace alone is left, which is that of torch.autocast, too.
 #include "frontend/onnx/name/FxArguments.h"
 #include "frontend/onnx/name/Rules.h"
 
@@ -22,6 +23,14 @@ static constexpr NoteCause kStraightThrough = {
     "what is computed from {} parameters is added and subtracted again, as where the source "
     "detaches a part of that (a straight-through estimator), which this exporter does not write: "
     "gradients pass here; export with torch.export and optimize=False: {}"};
+
+static constexpr NoteCause kTracedApart = {
+    "the source computes from {} in a region of its own, as under torch.no_grad() or "
+    "torch.autocast, and the file does not say which: a gradient passes here; where it should not, "
+    "export with detach() on what the region computes",
+    "the source computes from {} parameters in a region of its own, as under torch.no_grad() or "
+    "torch.autocast, and the file does not say which: gradients pass here; where they should not, "
+    "export with detach() on what the region computes: {}"};
 
 static bool isDetached(std::string_view value) { return opOfValue(value) == "detach"; }
 
@@ -66,6 +75,19 @@ static std::vector<std::string> straightThroughs(const Facts& facts) {
   return values;
 }
 
+/// What the nodes of regions read that torch.export traced apart, as far as gradients pass.
+static std::vector<std::string> readApart(const Facts& facts) {
+  const GradientPaths gradients(facts.graph);
+  std::vector<std::string> values;
+  for (size_t i = 0; i < facts.graph.nodes.size(); ++i) {
+    const Node& node = facts.graph.nodes[i];
+    for (size_t k = 0; facts.scopes()[i].isTracedApart && k < node.inputs.size(); ++k)
+      if (gradients.leadThrough(node, k))
+        values.push_back(node.inputs[k]);
+  }
+  return values;
+}
+
 /// Doubts the parameters that `open` are computed from.
 static void doubtBehind(Naming& naming, std::vector<std::string> open, const NoteCause& cause) {
   const Facts& facts = naming.facts;
@@ -91,6 +113,7 @@ static void doubtBehind(Naming& naming, std::vector<std::string> open, const Not
 void doubtDetached(Naming& naming) {
   doubtBehind(naming, lostDetaches(naming.facts), kDetached);
   doubtBehind(naming, straightThroughs(naming.facts), kStraightThrough);
+  doubtBehind(naming, readApart(naming.facts), kTracedApart);
 }
 
 } // namespace titan::frontend

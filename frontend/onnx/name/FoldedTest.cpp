@@ -497,6 +497,41 @@ TEST_F(Folded, WhatTheOptimizerTookOfADetachIsNoted) {
     EXPECT_FALSE(names_.find(name)->doubt) << name;
 }
 
+// The lines of torch.no_grad(), and of torch.autocast, are those of a graph that torch.export made
+// for the region. What the source detaches behind it is exact.
+TEST_F(Folded, WhatIsTracedApartIsNoted) {
+  const auto from = [&](const char* line) {
+    ModelBuilder::setMetadata(*model_.model.mutable_graph()->mutable_node()->rbegin(),
+                              "pkg.torch.onnx.stack_trace", line);
+  };
+  const char* apart = "File \"<eval_with_key>.42\", line 5, in forward\n    mul = 1";
+  const char* source = "File \"m.py\", line 9, in forward\n    return x";
+  for (const char* name : {"a.w", "b.w", "c.w", "d.w"})
+    floats(name, {2}, {0.1f * static_cast<float>(name[0]), 0.72f});
+  add("Mul", {"x", "a.w"}, "mul", "a", "mul.Tensor", "%x, %p_a_w");
+  from(source);
+  add("Mul", {"mul", "b.w"}, "mul_1", "", "mul.Tensor", "%mul, %p_b_w");
+  from(apart);
+  add("Mul", {"x", "c.w"}, "mul_2", "", "mul.Tensor", "%x, %p_c_w");
+  from(apart);
+  add("Identity", {"mul_2"}, "detach", "", "detach.default", "%mul_2");
+  from(source);
+  add("Add", {"mul_1", "detach"}, "add", "", "add.Tensor", "%mul_1, %detach");
+  from(source);
+  add("Mul", {"add", "d.w"}, "y", "d", "mul.Tensor", "%add, %p_d_w");
+  from(source);
+  sign({"a.w", "b.w", "c.w", "d.w"});
+  read();
+  EXPECT_NE(notes().find("the source computes from 2 parameters in a region of its own, as under "
+                         "torch.no_grad() or torch.autocast, and the file does not say which"),
+            std::string::npos)
+      << notes();
+  for (const char* name : {"a.w", "b.w"})
+    EXPECT_TRUE(names_.find(name)->doubt) << name;
+  for (const char* name : {"c.w", "d.w"})
+    EXPECT_FALSE(names_.find(name)->doubt) << name;
+}
+
 /// A conversion to an older opset: no signature and no metadata, but the names of nodes.
 class Converted : public Folded {
 protected:

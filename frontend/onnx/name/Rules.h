@@ -93,7 +93,7 @@ void doubtMergedLayers(Naming& naming);
 
 // Detached.cpp: gradients that the source stops.
 
-/// Doubts the parameters of which the source detaches what it computes.
+/// Doubts the parameters of which the source detaches what it computes, or may do so.
 void doubtDetached(Naming& naming);
 
 // Proofs.cpp: why a tensor that a gradient may reach is none that is trained.

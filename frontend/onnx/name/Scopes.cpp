@@ -151,6 +151,10 @@ Scope scopeOf(const Node& node) {
   Scope scope;
   if (auto fx = node.metadata.find("pkg.torch.onnx.fx_node"); fx != node.metadata.end())
     readBatchNorm(fx->second, scope);
+  if (auto trace = node.metadata.find("pkg.torch.onnx.stack_trace"); trace != node.metadata.end()) {
+    scope.isTraced = !trace->second.empty();
+    scope.isTracedApart = trace->second.starts_with("File \"<eval_with_key>.");
+  }
   if (auto it = node.metadata.find("pkg.torch.onnx.name_scopes"); it != node.metadata.end()) {
     std::vector<std::string> names = pythonStrings(it->second);
     scope.known = true;

@@ -4,6 +4,8 @@
 //   pkg.torch.onnx.name_scopes      ['', 'enc', 'enc.0', 'linear']: module paths, then the op
 //   pkg.torch.onnx.class_hierarchy  ['m.Model', ..., '...linear.Linear', 'aten.linear.default']
 //   pkg.torch.onnx.fx_node          %linear : ... (args = (%x, %p_enc_0_weight, %p_enc_0_bias), ...
+//   pkg.torch.onnx.stack_trace      File "model.py", line 9, in forward ...; of a region that it
+//                                   traces apart File "<eval_with_key>.42", line 5, in forward ...
 //
 // The TorchScript exporter ("legacy") writes scopes into node names: /enc/enc.0/MatMul_1, where a
 // purely numeric path segment is written with the segment before it.
@@ -35,6 +37,8 @@ struct Scope {
   std::string scatterReduction;        ///< of a scatter_reduce, as it is written: "mean"
   bool isBatchNorm = false;            ///< the fx node is a norm of the batch
   bool usesBatchStatistics = false;    ///< and normalises by the batch, as after train()
+  bool isTraced = false;      ///< the exporter kept the lines of the source that computed the node
+  bool isTracedApart = false; ///< which are those of a region: torch.no_grad(), torch.autocast
 };
 
 Scope scopeOf(const Node& node);

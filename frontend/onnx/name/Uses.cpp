@@ -1,5 +1,6 @@
 #include "frontend/onnx/name/Uses.h"
 
+#include "frontend/onnx/name/FxArguments.h"
 #include "frontend/onnx/name/NormsOfGroups.h"
 #include "frontend/onnx/name/SourceModel.h"
 
@@ -109,6 +110,8 @@ const std::map<std::string, std::set<size_t>>& blockedOperands() {
 }
 
 bool blocks(const Node& node, size_t operand) {
+  if (isDetach(node))
+    return true;
   auto it = blockedOperands().find(node.opType);
   return it != blockedOperands().end() && (it->second.empty() || it->second.contains(operand));
 }

@@ -47,7 +47,7 @@ public:
 
   bool reach(const std::string& value) const { return values_.contains(value); }
   /// Does one lead through this operand? None does where the op reads only its shape or type, or
-  /// compares it.
+  /// compares it, and through a detach().
   bool leadThrough(const Node& node, size_t operand) const;
 
 private:
