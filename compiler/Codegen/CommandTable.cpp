@@ -79,8 +79,10 @@ private:
         binding.shape.front() *= recipe.dataRanks();
       binding.offset = planned.offset;
       binding.bytes = planned.bytes;
-      if (planned.role == memory::BindingRole::Input)
+      if (planned.role == memory::BindingRole::Input) {
         binding.classes = labelClasses(planned.argument);
+        binding.runs = classRuns(planned.argument, result.name == ir::function::step ? 2 : 1);
+      }
       result.bindings.push_back(std::move(binding));
     }
     return success();

@@ -152,10 +152,11 @@ Status ArrayDataset::read(int64_t sample, size_t field, char* destination) const
     return {};
   const FieldSpec& spec = fields()[field];
   const int64_t value = segment.conversion.valueAt(row, bad);
-  if (spec.classes > 0) {
-    const bool canIgnore = spec.ignoreIndex < 0 || spec.ignoreIndex >= spec.classes;
-    return Error::badInput("{}: array '{}', sample {}: value {} is not in [0, {}){}", segment.file,
-                           segment.array.name, sample - segment.first, value, spec.classes,
+  if (const int64_t classes = segment.conversion.classesAt(bad); classes > 0) {
+    const bool canIgnore = spec.ignoreIndex < 0 || spec.ignoreIndex >= classes;
+    return Error::badInput("{}: array '{}', sample {}: value {}{} is not in [0, {}){}",
+                           segment.file, segment.array.name, sample - segment.first, value,
+                           spec.runs.empty() ? "" : fmt::format(", element {},", bad), classes,
                            canIgnore ? fmt::format(" and not ignore_index {}", spec.ignoreIndex)
                                      : "");
   }

@@ -150,7 +150,10 @@ Result<Conversion> Conversion::create(DType from, const FieldSpec& field,
     conversion.range_ = {low, high, low};
     if (field.classes > 0)
       conversion.range_ = {0, field.classes - 1, field.ignoreIndex};
-    conversion.checks_ = conversion.range_.low > sourceLow || conversion.range_.high < sourceHigh;
+    conversion.classes_ = field.classes;
+    conversion.classesByElement_ = classesByElement(field);
+    conversion.checks_ = conversion.range_.low > sourceLow || conversion.range_.high < sourceHigh ||
+                         !conversion.classesByElement_.empty();
     conversion.function_ = withInteger(from, [&](auto source) {
       return withInteger(to, [&](auto destination) -> Function {
         return &convertIntegers<decltype(source), decltype(destination), Range>;
@@ -196,9 +199,21 @@ std::string Conversion::scalingKeys(const DataRecipe& recipe) {
   return fmt::format("{}", fmt::join(keys, ", "));
 }
 
+std::vector<int64_t> classesByElement(const FieldSpec& field) {
+  std::vector<int64_t> classes;
+  const size_t count = field.runs.empty() ? 0 : static_cast<size_t>(elementCount(field.shape));
+  while (classes.size() < count)
+    for (const ClassRun& run : field.runs)
+      classes.insert(classes.end(), static_cast<size_t>(run.count),
+                     run.classes > 0 ? run.classes : field.classes);
+  return classes;
+}
+
 int64_t Conversion::apply(const char* source, char* destination) const {
-  if (function_)
-    return function_(source, destination, count_, range_);
+  if (function_) {
+    const int64_t bad = function_(source, destination, count_, range_);
+    return bad < 0 ? outsideOfOwn(source) : bad;
+  }
   const int64_t plane = count_ / channels_;
   for (int64_t channel = 0; channel < channels_; ++channel) {
     const float* values = table_.data() + 256 * channel;
@@ -206,6 +221,20 @@ int64_t Conversion::apply(const char* source, char* destination) const {
       store(destination + i * 4, values[static_cast<unsigned char>(source[i])]);
   }
   return -1;
+}
+
+int64_t Conversion::outsideOfOwn(const char* source) const {
+  for (size_t i = 0; i < classesByElement_.size(); ++i) {
+    const auto index = static_cast<int64_t>(i);
+    const int64_t classes = classesByElement_[i], value = valueAt(source, index);
+    if (classes > 0 && (value < 0 || value >= classes) && value != range_.other)
+      return index;
+  }
+  return -1;
+}
+
+int64_t Conversion::classesAt(int64_t index) const {
+  return classesByElement_.empty() ? classes_ : classesByElement_[static_cast<size_t>(index)];
 }
 
 int64_t Conversion::valueAt(const char* source, int64_t index) const {

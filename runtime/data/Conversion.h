@@ -20,10 +20,12 @@ public:
   static std::string scalingKeys(const DataRecipe& recipe);
 
   /// Converts one sample, elementCount(field.shape) elements; addresses need no alignment. Returns
-  /// the index of the first element outside of field.classes or of the dtype's range, or -1.
+  /// the index of the first element outside of its classes or of the dtype's range, or -1.
   int64_t apply(const char* source, char* destination) const;
   /// Integer `index` of a sample, for errors.
   int64_t valueAt(const char* source, int64_t index) const;
+  /// What its value must be below, beside Range::other; 0: any.
+  int64_t classesAt(int64_t index) const;
   /// Is it (x * scale - mean) / std, of uint8?
   bool scales() const { return !table_.empty(); }
   /// Can a value be out of range, so that reading it may fail?
@@ -35,10 +37,15 @@ private:
   };
   using Function = int64_t (*)(const char* source, char* destination, int64_t count, Range range);
 
+  /// The first element of a sample outside of its own classes, or -1.
+  int64_t outsideOfOwn(const char* source) const;
+
   DType from_ = DType::F32;
   int64_t count_ = 1;
   Function function_ = nullptr; ///< null: uint8 by table
   Range range_ = {};
+  int64_t classes_ = 0;
+  std::vector<int64_t> classesByElement_; ///< empty: classes_ of all
   bool checks_ = false;
   /// uint8 to f32: 256 values a channel; a channel is count_ / channels elements.
   std::vector<float> table_;

@@ -5,6 +5,7 @@
 
 #include "runtime/data/MappedFile.h"
 #include "runtime/program/DType.h"
+#include "runtime/program/Program.h"
 #include "runtime/program/Recipe.h"
 
 #include <cstdint>
@@ -25,7 +26,11 @@ struct FieldSpec {
   int64_t classes = 0;        ///< > 0: every value must be in [0, classes) or be `ignoreIndex`
   int64_t ignoreIndex = -100; ///< allowed beside [0, classes); recipe key loss.ignore_index
   bool target = false;        ///< the loss's target: in token files, the tokens one position later
+  std::vector<ClassRun> runs = {}; ///< Binding::runs: `classes` of single elements
 };
+
+/// The classes of each element of a sample of `field`; empty where they are all the same.
+std::vector<int64_t> classesByElement(const FieldSpec& field);
 
 class Dataset {
 public:

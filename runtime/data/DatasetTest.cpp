@@ -239,6 +239,22 @@ TEST_F(DatasetTest, TokenRefusals) {
             directory() + "/z.txt: token 8 is 124, field 'targets' takes [0, 123)");
 }
 
+TEST_F(DatasetTest, ElementsOfASampleHaveClassesOfTheirOwn) {
+  FieldSpec columns{"c", DType::I64, {4}};
+  columns.classes = 9;
+  columns.ignoreIndex = 0;
+  columns.runs = {{1, 4}, {1, 0}};
+  const std::vector<uint8_t> good = {3, 8, 0, 8}, large = {3, 8, 4, 8}, outside = {3, 9, 3, 8};
+  const auto at = [&](const std::vector<uint8_t>& values) {
+    return writeNpy("c.npy", DType::U8, {1, 4}, values);
+  };
+  EXPECT_EQ(row<int64_t>(*open({at(good)}, {columns}), 0, 0), (std::vector<int64_t>{3, 8, 0, 8}));
+  EXPECT_EQ(openError({at(large)}, {columns}),
+            directory() + "/c.npy: array 'c', sample 0: value 4, element 2, is not in [0, 4)");
+  EXPECT_EQ(openError({at(outside)}, {columns}),
+            directory() + "/c.npy: array 'c', sample 0: value 9, element 1, is not in [0, 9)");
+}
+
 TEST_F(DatasetTest, WithoutTargetsAWindowNeedsNoTokenBehindIt) {
   const std::string path = write("t.txt", "abcdefgh");
   EXPECT_EQ(open({path}, {tokens()})->size(), 2);

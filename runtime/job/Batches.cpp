@@ -74,6 +74,7 @@ Result<std::vector<FieldSpec>> inputFields(const Function& function, const Recip
     field.dtype = binding.dtype;
     field.shape.assign(binding.shape.begin() + leadingDims(function), binding.shape.end());
     field.classes = binding.classes;
+    field.runs = binding.runs;
     field.target = binding.name == recipe.loss.target;
     // Only a target may say "no label here"; an index into a table may not.
     field.ignoreIndex = field.target ? recipe.loss.ignoreIndex : 0;

@@ -190,6 +190,13 @@ struct LibraryCall {
   bool operator==(const LibraryCall&) const = default;
 };
 
+/// The next `count` elements of a sample are labels or indices in [0, classes); 0: any value.
+struct ClassRun {
+  int64_t count = 0;
+  int64_t classes = 0;
+  bool operator==(const ClassRun&) const = default;
+};
+
 /// Where a function's argument or result lies.
 struct Binding {
   enum class Role : uint8_t {
@@ -208,6 +215,9 @@ struct Binding {
   int64_t offset = 0; ///< bytes in the arena
   int64_t bytes = 0;
   int64_t classes = 0; ///< Input: the values are labels or indices in [0, classes); 0: any value
+  /// Input: the same by element of a sample, where that is narrower for some of them; after the last
+  /// run comes the first.
+  std::vector<ClassRun> runs = {};
   bool operator==(const Binding&) const = default;
 };
 
@@ -323,7 +333,7 @@ struct ProgramTarget {
 constexpr int64_t stagingAlignment = 4096;
 
 struct Program {
-  static constexpr uint32_t currentVersion = 7;
+  static constexpr uint32_t currentVersion = 8;
 
   std::string model;  ///< base name of the model file
   std::string recipe; ///< the whole recipe as compiled, JSON (Recipe.h)

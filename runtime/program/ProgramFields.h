@@ -164,6 +164,11 @@ template <typename Archive> void fields(Archive& a, Is<Collective> auto& v) {
   a("label", v.label);
 }
 
+template <typename Archive> void fields(Archive& a, Is<ClassRun> auto& v) {
+  a("count", v.count);
+  a("classes", v.classes);
+}
+
 template <typename Archive> void fields(Archive& a, Is<Binding> auto& v) {
   a("role", v.role);
   a("name", v.name);
@@ -173,6 +178,7 @@ template <typename Archive> void fields(Archive& a, Is<Binding> auto& v) {
   a("offset", v.offset);
   a("bytes", v.bytes);
   a("classes", v.classes);
+  a("runs", v.runs);
 }
 
 template <typename Archive> void fields(Archive& a, Is<LiveRange> auto& v) {

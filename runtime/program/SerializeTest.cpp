@@ -46,7 +46,7 @@ TEST(Serialize, AnotherVersionIsRefused) {
   const auto read = deserialize(bytes);
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(read.error().message(), "the program has format version 77, this build reads version "
-                                    "7: compile the model again");
+                                    "8: compile the model again");
 }
 
 TEST(Serialize, ErrorsNameTheField) {

@@ -49,7 +49,7 @@ Program exampleProgram() {
   step.bindings.push_back(
       {Binding::Role::Input, "x", DType::F32, {4, 16, 784}, {4, 16, 784}, 600000, 200704, 0});
   step.bindings.push_back(
-      {Binding::Role::Input, "targets", DType::I64, {4, 16}, {4, 16}, 801000, 512, 10});
+      {Binding::Role::Input, "targets", DType::I64, {4, 16}, {4, 16}, 801000, 512, 10, {{1, 9}}});
   step.bindings.push_back(
       {Binding::Role::Control, "optimizer.lr", DType::F32, {}, {}, 801512, 4, 0});
   Command repeat;
