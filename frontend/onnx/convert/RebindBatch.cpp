@@ -85,6 +85,8 @@ private:
       return {};
     if (auto slice = dyn_cast<ir::SliceOp>(op); slice && followPiece(slice))
       return {};
+    if (followGroups(op))
+      return {};
     auto shardable = dyn_cast<ir::ShardableOpInterface>(op);
     if (!shardable)
       return refuse(op, "has no sharding rule");
@@ -204,6 +206,37 @@ private:
     return true;
   }
 
+  /// A convolution whose groups are samples, each with a kernel of its own.
+  bool followGroups(Operation* op) {
+    if (!isa<ir::ConvolutionOp, ir::ConvolutionInputGradOp>(op))
+      return false;
+    const auto groups = op->getAttrOfType<IntegerAttr>("groups");
+    if (groups.getInt() % from_ != 0)
+      return false;
+    const auto inDim = [&](Value value, int64_t dim) {
+      return BatchDim{dim, ir::tensorType(value).getDimSize(dim) / from_};
+    };
+    const auto inChannels = [&](Value image) {
+      return inDim(image, ir::tensorType(image).getRank() - 1);
+    };
+    const BatchDim places[] = {inChannels(op->getOperand(0)), inDim(op->getOperand(1), 0)};
+    for (auto [i, at] : llvm::enumerate(places)) {
+      Value operand = op->getOperand(static_cast<unsigned>(i));
+      auto known = batchDims_.find(operand);
+      if (known == batchDims_.end()) {
+        operand = widened(op, operand, at);
+        if (!operand)
+          return false;
+        op->setOperand(static_cast<unsigned>(i), operand);
+      } else if (known->second.dim != at.dim || known->second.inner != at.inner) {
+        return false;
+      }
+    }
+    batchDims_[op->getResult(0)] = inChannels(op->getResult(0));
+    op->setAttr("groups", IntegerAttr::get(groups.getType(), groups.getInt() / from_ * to_));
+    return true;
+  }
+
   /// A sum over the samples of a batch: it may be a result, be divided by another one, or by the
   /// number of its terms (a mean); any other op could have a number of the exported batch in it.
   Status followSum(Operation* op) {
@@ -313,11 +346,27 @@ private:
     }
     if (elements)
       return widenedConstant(b, elements, at);
+    if (auto join = value.getDefiningOp<ir::ConcatOp>(); join && !single && isRepeated(join, at))
+      return repeated(b, join.getInputs().front(), spreadOf(type.getShape(), at));
     if (from_ == 1 && !isDrawn(value))
       return repeated(b, value, spreadOf(type.getShape(), at));
     return value.getDefiningOp<ir::ReshapeOp>() || value.getDefiningOp<ir::BroadcastOp>()
                ? Value()
                : widenedOp(user, value, at);
+  }
+
+  /// Does `join` consist of one sample, once for each of the batch at `at`? So are rows of a table
+  /// that constants look up.
+  bool isRepeated(ir::ConcatOp join, const BatchDim& at) {
+    const auto inputs = join.getInputs();
+    const auto isTheFirst = [&](Value input) {
+      Operation *first = inputs.front().getDefiningOp(), *other = input.getDefiningOp();
+      return input == inputs.front() || (first && other &&
+                                         OperationEquivalence::isEquivalentTo(
+                                             first, other, OperationEquivalence::IgnoreLocations));
+    };
+    return static_cast<int64_t>(join.getDim()) == at.dim && llvm::all_of(inputs, isTheFirst) &&
+           static_cast<int64_t>(inputs.size()) == from_ && !isDrawn(inputs.front());
   }
 
   /// Is `value`, which does not depend on the batch, made of random numbers?

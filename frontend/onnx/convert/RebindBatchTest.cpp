@@ -47,6 +47,50 @@ TEST_F(RebindBatchTest, KeepsOneSampleOfARepeatedMask) {
   EXPECT_HAS(text, "tensor<3xf32> to tensor<8x3xf32>");
 }
 
+// The first token of a decoder: zeros look one row up for each sample.
+TEST_F(RebindBatchTest, RowsThatConstantsLookUpAreThoseOfTheNewBatch) {
+  ModelBuilder model;
+  model.input("x", {3, 2}).output("y").floats("e.weight", {4, 2}, {0, 1, 2, 3, 4, 5, 6, 7});
+  model.integers("start", {2, 2, 2});
+  model.node("Gather", {"e.weight", "start"}, {"rows"});
+  model.node("Tanh", {"rows"}, {"first"});
+  model.node("Add", {"x", "first"}, {"y"});
+  const std::string text = import(model);
+  EXPECT_HAS(text, "offsets [2, 0]");
+  EXPECT_HAS(text, "tensor<8x2xf32>");
+  // Two rows are not one.
+  ModelBuilder others;
+  others.input("x", {3, 2}).output("y").floats("e.weight", {4, 2}, {0, 1, 2, 3, 4, 5, 6, 7});
+  others.integers("start", {2, 2, 1});
+  others.node("Gather", {"e.weight", "start"}, {"rows"});
+  others.node("Add", {"x", "rows"}, {"y"});
+  EXPECT_HAS(import(others), "the exported batch of 3 cannot become batch.micro = 8");
+}
+
+// Each sample has a kernel of its own, as in the generator of StyleGAN2: samples are groups.
+TEST_F(RebindBatchTest, GroupsThatAreSamplesAreThoseOfTheNewBatch) {
+  const auto imported = [&](int64_t groups) {
+    ModelBuilder model;
+    model.input("x", {3, 4, 5}).input("z", {3, 2, 4}).output("y");
+    model.floats("w.weight", {2, 4, 1}, {1, 2, 3, 4, 5, 6, 7, 8});
+    model.integers("scales", {3, 2, 4, 1}).set_name("scales");
+    model.integers("kernels", {6, 12 / groups, 1});
+    model.integers("joined", {1, 12, 5});
+    model.integers("apart", {3, 2, 5});
+    model.node("Reshape", {"z", "scales"}, {"s"});
+    model.node("Mul", {"w.weight", "s"}, {"scaled"});
+    model.node("Reshape", {"scaled", "kernels"}, {"k"});
+    model.node("Reshape", {"x", "joined"}, {"j"});
+    ModelBuilder::setInt(model.node("Conv", {"j", "k"}, {"c"}, "mix"), "group", groups);
+    model.node("Reshape", {"c", "apart"}, {"y"});
+    return import(model);
+  };
+  const std::string text = imported(3);
+  EXPECT_HAS(text, "groups 8");
+  EXPECT_HAS(text, "tensor<16x1x4xf32>");
+  EXPECT_HAS(text, "-> (tensor<8x2x5xf32>");
+}
+
 TEST_F(RebindBatchTest, AMeanOverTheBatchIsThatOfTheNewOne) {
   ModelBuilder model;
   model.input("x", {2, 5}).output("y");
