@@ -157,6 +157,21 @@ static std::vector<std::string> uniformSourcesOf(const Naming& naming, const Nam
   return of;
 }
 
+/// The module of the first node behind `tensor` whose module is known.
+static const std::string& moduleBehind(const Facts& facts, const NamedTensor& tensor) {
+  std::set<std::string> values = {tensor.initializer};
+  for (size_t i = facts.usesOf(tensor).uses.front().node; i < facts.graph.nodes.size(); ++i) {
+    const Node& node = facts.graph.nodes[i];
+    if (std::ranges::none_of(node.inputs,
+                             [&](const auto& input) { return values.contains(input); }))
+      continue;
+    if (facts.scopes()[i].known)
+      return facts.scopes()[i].module;
+    values.insert(node.outputs.begin(), node.outputs.end());
+  }
+  return facts.firstModule(tensor);
+}
+
 /// Parameters in the file that other calls of the layer read of which the tensor was one: the first
 /// step of a recurrent layer from a trained state, for one. They have not the gradient of that.
 static std::vector<std::string> layersBeside(const Naming& naming, const NamedTensor& tensor) {
@@ -165,9 +180,10 @@ static std::vector<std::string> layersBeside(const Naming& naming, const NamedTe
   if (!isLayer(op))
     return {};
   const std::string target = fmt::format("aten.{}.", op);
+  const std::string& module = moduleBehind(facts, tensor);
   std::vector<std::string> of;
   for (const NamedTensor& kept : naming.table.tensors)
-    if (naming.isWhole(kept) && moduleOf(kept.name) == facts.firstModule(tensor) &&
+    if (naming.isWhole(kept) && moduleOf(kept.name) == module &&
         std::ranges::any_of(facts.usesOf(kept).uses, [&](const Use& use) {
           return facts.scopeOf(use).target.starts_with(target);
         }))
@@ -187,12 +203,12 @@ static void nameComputed(Naming& naming, NamedTensor& tensor) {
     naming.namePart(tensor, of, kPerhapsOfKept);
     return;
   }
-  if (facts.signature().known() && candidates.empty()) {
-    tensor.setDoubt(kFixed);
-    return;
-  }
   if (std::vector<std::string> of = layersBeside(naming, tensor); !of.empty()) {
     naming.namePart(tensor, of, kPerhapsOfKept);
+    return;
+  }
+  if (facts.signature().known() && candidates.empty()) {
+    tensor.setDoubt(kFixed);
     return;
   }
   tensor.kind = TensorKind::Parameter;

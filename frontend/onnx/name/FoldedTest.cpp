@@ -478,6 +478,23 @@ TEST_F(Folded, ACallOfALayerIsComputedOfItsParametersToo) {
   EXPECT_EQ(operand(0, 1).partOf, (std::vector<std::string>{"r.w", "r.b"})) << notes();
 }
 
+// The first step of a GRUCell from a token that is known: all of its parameters are in the file, and
+// the node that reads it was made by a rule of the optimizer.
+TEST_F(Folded, ACallOfALayerIsNoConstantWhereNothingIsLost) {
+  floats("linear_1", {1, 4}, {0.31f, 0.72f, 0.14f, 0.55f});
+  floats("c.w", {2, 2}, kDrawn);
+  floats("c.b", {2}, {0.21f, 0.44f});
+  ModelBuilder::setInt(model_.node("Split", {"linear_1"}, {"first", "second"}), "axis", 1);
+  add("Add", {"x", "first"}, "add", "c", "add.Tensor", "%x, %getitem");
+  add("Mul", {"add", "second"}, "mul", "c", "mul.Tensor", "%add, %getitem_1");
+  add("MatMul", {"mul", "c.w"}, "val_1", "c", "linear.default", "%mul, %p_c_w, %p_c_b");
+  add("Add", {"val_1", "c.b"}, "y", "c", "linear.default", "%mul, %p_c_w, %p_c_b");
+  sign({"c.w", "c.b"});
+  read();
+  EXPECT_EQ(operand(0, 0).kind, TensorKind::Parameter);
+  EXPECT_EQ(operand(0, 0).partOf, (std::vector<std::string>{"c.w", "c.b"})) << notes();
+}
+
 TEST_F(Folded, WhatTheOptimizerTookOfADetachIsNoted) {
   floats("a.w", {2}, {0.31f, 0.72f});
   floats("b.w", {2}, {0.21f, 0.44f});
