@@ -30,21 +30,14 @@ ModelBuilder foldedGpt() {
   model.floats("lm_head.weight", {3, 2}, {1, 2, 3, 4, 5, 6});
   model.floats("embedding_1", {1, 2, 2}, {7, 8, 9, 11});
   model.floats("val_0", {2, 3}, {1, 3, 5, 2, 4, 6});
-  auto metadata = [](::onnx::NodeProto& node, const char* scopes, const char* fx) {
-    ModelBuilder::setMetadata(node, "pkg.torch.onnx.name_scopes", scopes);
-    ModelBuilder::setMetadata(node, "pkg.torch.onnx.fx_node", fx);
-  };
-  auto classes = [](::onnx::NodeProto& node, const char* hierarchy) {
-    ModelBuilder::setMetadata(node, "pkg.torch.onnx.class_hierarchy", hierarchy);
-  };
-  auto& gather = model.node("Gather", {"lm_head.weight", "idx"}, {"e"});
-  metadata(gather, "['', 'wte', 'embedding']", "%e : args = (%p_lm_head_weight, %idx)");
-  classes(gather, "['M', 'torch.nn.modules.sparse.Embedding', 'aten.embedding.default']");
-  metadata(model.node("Add", {"e", "embedding_1"}, {"a"}), "['', 'add']",
-           "%add : args = (%embedding, %embedding_1)");
-  auto& head = model.node("MatMul", {"a", "val_0"}, {"y"});
-  metadata(head, "['', 'lm_head', 'linear']", "%linear : args = (%add, %p_lm_head_weight)");
-  classes(head, "['M', 'torch.nn.modules.linear.Linear', 'aten.linear.default']");
+  auto& gather = model.node("Gather", {"lm_head.weight", "idx"}, {"embedding"});
+  ModelBuilder::setSource(gather, "wte", "embedding.default", "%p_lm_head_weight, %idx", "",
+                          "torch.nn.modules.sparse.Embedding");
+  auto& sum = model.node("Add", {"embedding", "embedding_1"}, {"add"});
+  ModelBuilder::setSource(sum, "", "add.Tensor", "%embedding, %embedding_1");
+  auto& head = model.node("MatMul", {"add", "val_0"}, {"y"});
+  ModelBuilder::setSource(head, "lm_head", "linear.default", "%add, %p_lm_head_weight", "",
+                          "torch.nn.modules.linear.Linear");
   model.signature(kSignature);
   return model;
 }
@@ -95,8 +88,7 @@ TEST(Signature, ABufferThatEachForwardWritesIsNoted) {
   for (const char* name : {"n.weight", "n.bias", "n.running_mean", "n.running_var"})
     model.floats(name, {3}, {1, 2, 3});
   auto& add = model.node("Add", {"x", "count"}, {"a"}, "add");
-  ModelBuilder::setMetadata(add, "pkg.torch.onnx.name_scopes", "['', 'add']");
-  ModelBuilder::setMetadata(add, "pkg.torch.onnx.fx_node", "%add : args = (%x, %b_count)");
+  ModelBuilder::setSource(add, "", "add.Tensor", "%x, %b_count");
   model.node("BatchNormalization", {"a", "n.weight", "n.bias", "n.running_mean", "n.running_var"},
              {"y"}, "n");
   model.signature("\n# inputs\n"
