@@ -1,0 +1,203 @@
+// What the user should know of an import beside the names of tensors: what exporters lose of nodes,
+// and how norms of the batch and random numbers are trained.
+#include "frontend/onnx/Import.h"
+#include "frontend/onnx/convert/Conversion.h"
+#include "frontend/onnx/name/Scopes.h"
+#include "frontend/onnx/name/Values.h"
+
+#include <set>
+
+using namespace mlir;
+
+namespace titan::frontend {
+
+/// Notes the nodes of ONNX' own ops of which `cause` is true.
+static void noteNodes(Notes& notes, const Graph& graph, const NoteCause& cause,
+                      llvm::function_ref<bool(const Node&)> isTrue) {
+  for (const Node& node : graph.nodes)
+    if (node.domain.empty() && isTrue(node))
+      notes.add(cause, node.shown());
+}
+
+static constexpr NoteCause kUnsmoothed = {
+    "{} may have had label_smoothing: PyTorch's exporter leaves it out, and the file does not say",
+    "{} losses may have had label_smoothing, which PyTorch's exporter leaves out, and the file "
+    "does "
+    "not say: {}"};
+
+/// The legacy exporter refuses label smoothing; torch.export's metadata says it, if it is there.
+static void noteSmoothing(Notes& notes, const Graph& graph) {
+  noteNodes(notes, graph, kUnsmoothed, [&](const Node& node) {
+    return graph.fromPyTorch() && node.opType == "SoftmaxCrossEntropyLoss" && !scopeOf(node).known;
+  });
+}
+
+static constexpr NoteCause kUnsummed = {
+    "{} may have been index_put(accumulate=True), index_add or scatter_add, whose repeated indices "
+    "PyTorch's legacy exporter does not sum: the last of them counts",
+    "{} nodes may have been index_put(accumulate=True), index_add or scatter_add, whose repeated "
+    "indices PyTorch's legacy exporter does not sum: the last of them counts: {}"};
+
+/// The legacy exporter adds zeros, in which the updates stand, to the data.
+static void noteUnsummedUpdates(Notes& notes, const Graph& graph) {
+  std::set<std::string> filled, added;
+  for (const Node& node : graph.nodes) {
+    if (node.domain.empty() && node.opType == "ConstantOfShape")
+      filled.insert(node.outputs[0]);
+    if (node.domain.empty() && node.opType == "Add")
+      added.insert(node.inputs.begin(), node.inputs.end());
+  }
+  const auto isFilled = [&](const std::string& value) {
+    auto constant = graph.initializers.find(value);
+    return constant != graph.initializers.end() ? isZeros(constant->second)
+                                                : filled.contains(value);
+  };
+  noteNodes(notes, graph, kUnsummed, [&](const Node& node) {
+    return graph.fromPyTorch() && node.opType.starts_with("Scatter") && !scopeOf(node).readsFx() &&
+           node.text("reduction", "none") == "none" && isFilled(node.inputs[0]) &&
+           added.contains(node.outputs[0]);
+  });
+}
+
+static constexpr NoteCause kStrided = {
+    "{} may have been as_strided(): PyTorch's legacy exporter takes its operand for contiguous, "
+    "and "
+    "computes something else where it is a transposed view",
+    "{} nodes may have been as_strided(): PyTorch's legacy exporter takes their operands for "
+    "contiguous, and computes something else where they are transposed views: {}"};
+
+/// The legacy exporter looks the elements up in a list of all, at sums of strides times positions,
+/// which it counts by NonZero.
+static void noteStrided(Notes& notes, const Graph& graph) {
+  std::set<std::string> lists, positions;
+  const auto areAmong = [](const Node& node, const std::set<std::string>& values) {
+    return std::ranges::any_of(node.inputs,
+                               [&](const std::string& input) { return values.contains(input); });
+  };
+  for (const Node& node : graph.nodes) {
+    if (!node.domain.empty() || scopeOf(node).readsFx())
+      continue;
+    if (node.opType == "Reshape")
+      lists.insert(node.outputs[0]);
+    const bool moves = node.opType == "Transpose" || node.opType == "Squeeze" ||
+                       node.opType == "Cast" || node.opType == "Reshape" || node.opType == "Mul" ||
+                       node.opType == "Add";
+    if (node.opType == "NonZero" || (moves && areAmong(node, positions)))
+      positions.insert(node.outputs[0]);
+  }
+  noteNodes(notes, graph, kStrided, [&](const Node& node) {
+    return graph.fromPyTorch() && node.opType == "Gather" && node.inputs.size() == 2 &&
+           lists.contains(node.inputs[0]) && positions.contains(node.inputs[1]);
+  });
+}
+
+static constexpr NoteCause kFixedStatistics = {
+    "{} trains with fixed statistics, as the model was exported: model.mode = \"train\" "
+    "normalises by the batch",
+    "{} batch norms train with fixed statistics, as the model was exported: model.mode = "
+    "\"train\" normalises by the batch: {}"};
+
+static void noteFixedStatistics(Notes& notes, const Graph& graph) {
+  noteNodes(notes, graph, kFixedStatistics, [](const Node& node) {
+    return node.opType == "BatchNormalization" && !usesBatchStatistics(node);
+  });
+}
+
+static constexpr NoteCause kLastStatistics = {
+    "{} keeps the statistics of the last batch alone, as its momentum says: where the source "
+    "averages those of all batches (momentum=None), the file does not say so; give it a momentum "
+    "before the export",
+    "{} batch norms keep the statistics of the last batch alone, as their momentum says: where the "
+    "source averages those of all batches (momentum=None), the file does not say so; give them a "
+    "momentum before the export: {}"};
+static constexpr NoteCause kUnmovedStatistics = {
+    "{} normalises by the batch and never moves its running statistics, as its momentum says: "
+    "where the source averages those of all batches (momentum=None), the file does not say so; "
+    "give it a momentum before the export",
+    "{} batch norms normalise by the batch and never move their running statistics, as their "
+    "momentum says: where the source averages those of all batches (momentum=None), the file does "
+    "not say so; give them a momentum before the export: {}"};
+
+/// A norm that averages all batches has a momentum that depends on their number. The legacy
+/// exporter writes that of the first batch, or of none; of a later one it could be any norm's.
+static void noteCumulativeStatistics(Notes& notes, const Graph& graph, bool trains) {
+  for (const Node& node : graph.nodes) {
+    if (!graph.fromPyTorch() || !node.domain.empty() || node.opType != "BatchNormalization" ||
+        !(trains || usesBatchStatistics(node)))
+      continue;
+    const double kept = node.real("momentum", 0.9);
+    if (kept == 0)
+      notes.add(kLastStatistics, node.shown());
+    else if (kept == 1)
+      notes.add(kUnmovedStatistics, node.shown());
+  }
+}
+
+static constexpr NoteCause kInstanceStatistics = {
+    "{} normalises by each instance in evaluation too: the running statistics, which PyTorch takes "
+    "after eval(), are not in the file",
+    "{} norms normalise by each instance in evaluation too: the running statistics, which PyTorch "
+    "takes after eval(), are not in the file: {}"};
+
+/// Exported after train(), torch.nn.InstanceNorm leaves out the buffers that it moves.
+static void noteInstanceStatistics(Notes& notes, const Graph& graph) {
+  noteNodes(notes, graph, kInstanceStatistics, [](const Node& node) {
+    const Scope scope = scopeOf(node);
+    return node.opType == "InstanceNormalization" &&
+           scope.target.starts_with("aten.instance_norm.") &&
+           llvm::any_of(scope.operands,
+                        [](const FxOperand& operand) { return operand.kind == 'b'; });
+  });
+}
+
+static constexpr NoteCause kDrawsInEvaluation = {
+    "{} draws random numbers, in evaluation too, there with seed and step 0",
+    "{} nodes draw random numbers, in evaluation too, there with seed and step 0: {}"};
+
+std::vector<std::string> notesOfNumbers(ModuleOp module) {
+  Notes notes;
+  module.walk([&](ir::RandomOp random) {
+    auto name = dyn_cast<NameLoc>(random.getLoc());
+    notes.add(kDrawsInEvaluation,
+              fmt::format("node '{}'", name ? printable(name.getName().str()) : ""));
+  });
+  return notes.lines();
+}
+
+static constexpr NoteCause kPerhapsFoldedNorm = {
+    "the weight of {} was computed by the exporter, perhaps from a batch norm too, which "
+    "model.mode = \"train\" does not bring back: export after train(), or with "
+    "do_constant_folding=False",
+    "the weights of {} convolutions were computed by the exporter, perhaps from batch norms too, "
+    "which model.mode = \"train\" does not bring back: export after train(), or with "
+    "do_constant_folding=False: {}"};
+
+/// The legacy exporter folds a norm into the convolution before it, where it exports for
+/// evaluation.
+static void noteFoldedNorms(Notes& notes, const Graph& graph, const NameTable& names) {
+  for (const Node& node : graph.nodes) {
+    if (!node.domain.empty() || (node.opType != "Conv" && node.opType != "ConvTranspose") ||
+        !node.hasInput(1))
+      continue;
+    const NamedTensor* weight = names.find(node.inputs[1]);
+    if (weight && weight->isPart)
+      notes.add(kPerhapsFoldedNorm, node.shown());
+  }
+}
+
+std::vector<std::string> notesOf(const Graph& graph, const NameTable& names, const Recipe& recipe) {
+  Notes all = graph.notes;
+  all.append(names.notes);
+  noteSmoothing(all, graph);
+  noteUnsummedUpdates(all, graph);
+  noteStrided(all, graph);
+  noteInstanceStatistics(all, graph);
+  noteCumulativeStatistics(all, graph, recipe.model.mode == "train");
+  if (recipe.model.mode == "train")
+    noteFoldedNorms(all, graph, names);
+  else
+    noteFixedStatistics(all, graph);
+  return all.lines();
+}
+
+} // namespace titan::frontend
