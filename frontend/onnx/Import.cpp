@@ -415,10 +415,14 @@ private:
   }
 
   void fail(const Node& node, const Error& error) {
-    std::string module = scopeOf(node).module;
-    problems_.push_back(module.empty()
-                            ? error.message()
-                            : error.message() + ", in module '" + printable(module) + "'");
+    const Scope scope = scopeOf(node);
+    std::string problem = error.message();
+    if (!scope.module.empty())
+      problem += ", in module '" + printable(scope.module) + "'";
+    if (scope.target.starts_with("aten.embedding_bag."))
+      problem += "; where offsets are an input, bags have no size that is known: export with "
+                 "indices of shape [bags, size], and padding_idx for what a bag lacks";
+    problems_.push_back(std::move(problem));
   }
 
   Status reportProblems() {

@@ -166,6 +166,19 @@ TEST_F(LoopTest, WhatTheModelDecidesIsRefused) {
              "node 'loop' (Loop): its body has 3 inputs and 2 outputs, the node 2 outputs");
 }
 
+TEST_F(LoopTest, BagsWhoseOffsetsAreAnInputSayWhatToExport) {
+  ModelBuilder model = recurrence(9);
+  model.input("number", {1}, ::onnx::TensorProto::INT64);
+  ::onnx::GraphProto& body =
+      loop(model, {"number", "", "first"}, {"h"}, {"i", "goes", "h0"}, {"goes", "h1"});
+  add(body, "Tanh", {"h0"}, "h1");
+  ModelBuilder::setSource(*model.model.mutable_graph()->mutable_node()->rbegin(), "bags",
+                          "embedding_bag.padding_idx", "%p_bags_weight, %indices, %offsets");
+  EXPECT_HAS(import(model),
+             "in module 'bags'; where offsets are an input, bags have no size that is known: "
+             "export with indices of shape [bags, size], and padding_idx for what a bag lacks");
+}
+
 TEST_F(LoopTest, LoopsWithoutIterationsOrWithoutEndAreRefused) {
   auto refusal = [&](const std::vector<std::string>& inputs) {
     ModelBuilder model = recurrence(9);
