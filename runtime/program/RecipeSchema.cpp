@@ -139,8 +139,12 @@ std::vector<std::string> sections() {
 std::span<const Key> keys() { return table; }
 
 const Key* findKey(std::string_view path) {
-  const auto* found =
-      std::ranges::find_if(table, [&](const Key& key) { return key.path() == path; });
+  const size_t dot = path.find('.');
+  if (dot == std::string_view::npos)
+    return nullptr;
+  const std::string_view section = path.substr(0, dot), name = path.substr(dot + 1);
+  const auto* found = std::ranges::find_if(
+      table, [&](const Key& key) { return key.section == section && key.name == name; });
   return found == std::end(table) ? nullptr : found;
 }
 
