@@ -56,11 +56,14 @@ Tensor Builder::input(const std::string& name, DType dtype, const Shape& sample)
     fail(fmt::format("{} is empty", what));
   if (hasFailed())
     return {};
-  const unsigned index = function_.getNumArguments();
   auto type = RankedTensorType::get(shape, frontend::elementTypeOf(&context_, dtype));
-  NamedAttribute tag = builder_.getNamedAttr(ir::tag::input, builder_.getStringAttr(name));
-  (void)function_.insertArgument(index, type, builder_.getDictionaryAttr(tag), function_.getLoc());
-  return tensorOf(function_.getArgument(index));
+  return insertArgument(argumentTags_.size(), type,
+                        builder_.getNamedAttr(ir::tag::input, builder_.getStringAttr(name)));
+}
+
+Tensor Builder::insertArgument(unsigned index, Type type, NamedAttribute tag) {
+  argumentTags_.insert(argumentTags_.begin() + index, builder_.getDictionaryAttr(tag));
+  return tensorOf(function_.front().insertArgument(index, type, function_.getLoc()));
 }
 
 void Builder::output(const std::string& name, Tensor value) {
@@ -115,9 +118,7 @@ Tensor Builder::declare(const StateNames& names, const Shape& shape, DType dtype
     state.setCanonicalName(StringRef(names.name));
   NamedAttribute tag =
       builder_.getNamedAttr(ir::tag::state, FlatSymbolRefAttr::get(&context_, state.getSymName()));
-  (void)function_.insertArgument(states_, type, builder_.getDictionaryAttr(tag),
-                                 function_.getLoc());
-  return tensorOf(function_.getArgument(states_++));
+  return insertArgument(states_++, type, tag);
 }
 
 Tensor Builder::parameter(const StateNames& names, const Shape& shape, Init init) {
@@ -176,8 +177,9 @@ Result<OwningOpRef<ModuleOp>> Builder::finish(const std::function<void(PassManag
   for (const auto& [name, value] : outputs_)
     results.push_back(value);
   func::ReturnOp::create(builder_, function_.getLoc(), results);
-  function_.setFunctionType(builder_.getFunctionType(function_.getFunctionType().getInputs(),
+  function_.setFunctionType(builder_.getFunctionType(function_.front().getArgumentTypes(),
                                                      ValueRange(results).getTypes()));
+  function_.setAllArgAttrs(argumentTags_);
   for (auto [i, output] : llvm::enumerate(outputs_))
     function_.setResultAttr(i, ir::tag::output, builder_.getStringAttr(output.first));
 

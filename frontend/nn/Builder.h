@@ -52,6 +52,8 @@ private:
   /// shape is none.
   Tensor declare(const frontend::StateNames& names, const Shape& shape, DType dtype, bool trains,
                  ir::RuleInitAttr init);
+  /// The function's type and tags follow when the module is complete.
+  Tensor insertArgument(unsigned index, mlir::Type type, mlir::NamedAttribute tag);
   ir::RuleInitAttr ruleOf(Init init);
   Status check() const;
 
@@ -61,6 +63,7 @@ private:
   mlir::OpBuilder builder_;
   mlir::OwningOpRef<mlir::ModuleOp> module_;
   mlir::func::FuncOp function_;
+  llvm::SmallVector<mlir::Attribute> argumentTags_; ///< dictionaries
   std::optional<std::string> error_;
   std::set<std::string> names_; ///< of states, with their aliases
   std::vector<frontend::StateNames> parameters_;
