@@ -181,7 +181,7 @@ Status Compilation::finishImport(const Recipe& recipe) {
   TITAN_TRY(checkMismatch());
   setRecipe(*module_, recipe);
   setStage(*module_, Stage::Import);
-  return {};
+  return options_.emit == Stage::Import ? verifyBehind(Stage::Import) : Status();
 }
 
 Status Compilation::import() {
@@ -216,9 +216,11 @@ Status Compilation::buildModel(const nn::ModelFunction& build, const Recipe& rec
 
 /// For the passes that end an import.
 std::function<void(PassManager&)> Compilation::checksOfPasses() {
-  if (!options_.checkPasses)
-    return {};
-  return [this](PassManager& passes) { addExecutionCheck(passes, checked_); };
+  return [this](PassManager& passes) {
+    passes.enableVerifier(verifiesEach());
+    if (options_.checkPasses)
+      addExecutionCheck(passes, checked_);
+  };
 }
 
 Status Compilation::parse() {
@@ -284,12 +286,18 @@ Status Compilation::advance(Stage target) {
   for (Stage stage : allStages())
     if (stage > stage_ && stage <= target) {
       TITAN_TRY(run(stage));
-      if ((stage == Stage::Schedule || stage == target) && !verifiesEach() &&
-          failed(verify(*module_)))
-        return compiler_.takeError(ErrorCode::Internal)
-            .withContext("behind stage " + std::string(stageName(stage)));
+      if (stage == Stage::Schedule || stage == target)
+        TITAN_TRY(verifyBehind(stage));
     }
   return {};
+}
+
+/// What no pass was verified for yet.
+Status Compilation::verifyBehind(Stage stage) {
+  if (verifiesEach() || succeeded(verify(*module_)))
+    return {};
+  return compiler_.takeError(ErrorCode::Internal)
+      .withContext("behind stage " + std::string(stageName(stage)));
 }
 
 /// *schedule* refused memory.limit: sums over ranks that are taken more often may fit.

@@ -62,6 +62,7 @@ private:
   Status parse();
   Status finishImport(const Recipe& recipe);
   std::function<void(mlir::PassManager&)> checksOfPasses();
+  Status verifyBehind(Stage stage);
   Status chooseTargets();
   Status checkTarget();
   Status checkRecipeFor(llvm::StringRef kind);

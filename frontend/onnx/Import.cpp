@@ -498,7 +498,8 @@ private:
     if (instrument_)
       instrument_(passes);
     addImportPasses(passes);
-    return internally(context_, "raising failed", [&] { return passes.run(*module_); });
+    return internally(context_, "raising failed",
+                      [&] { return failed(verify(*module_)) ? failure() : passes.run(*module_); });
   }
 
   MLIRContext& context_;
