@@ -15,8 +15,9 @@ std::optional<std::pair<BindingRole, StringRef>> bindingOf(BlockArgument argumen
                                                {BindingRole::Control, ir::tag::control},
                                                {BindingRole::Metric, ir::tag::metric},
                                                {BindingRole::Output, ir::tag::output}};
+  DictionaryAttr tags = function.getArgAttrDict(argument.getArgNumber());
   for (auto [role, tag] : roles)
-    if (auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), tag))
+    if (auto name = tags ? tags.getAs<StringAttr>(tag) : StringAttr())
       return std::pair(role, name.getValue());
   return std::nullopt;
 }
