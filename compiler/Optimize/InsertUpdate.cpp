@@ -7,6 +7,8 @@
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/MapVector.h"
 
+#include <map>
+
 using namespace mlir;
 
 namespace titan {
@@ -134,6 +136,7 @@ UpdateBuilder::addSlots(ArrayRef<StringRef> suffixes) {
 
 void UpdateBuilder::updateParameters(const UpdateRule& rule, UpdateScalars scalars) {
   Value runTimeDecay = control("optimizer.weight_decay", builder_.getF32Type());
+  std::map<double, Value> decays; // parameters of one group share theirs
   llvm::DenseMap<StringAttr, SmallVector<ir::StateOp, 2>> slotsOf = addSlots(rule.slots);
   for (auto [symbol, gradient] : gradients_) {
     auto param = parameters_.lookup<ir::StateOp>(symbol);
@@ -145,9 +148,13 @@ void UpdateBuilder::updateParameters(const UpdateRule& rule, UpdateScalars scala
     SmallVector<Value> slots;
     for (ir::StateOp slot : slotStates)
       slots.push_back(stateArgument(slot));
-    scalars.weightDecay = group.weightDecay
-                              ? t_.splat(scalar(builder_.getF32Type()), *group.weightDecay)
-                              : runTimeDecay;
+    scalars.weightDecay = runTimeDecay;
+    if (group.weightDecay) {
+      Value& decay = decays[*group.weightDecay];
+      if (!decay)
+        decay = t_.splat(scalar(builder_.getF32Type()), *group.weightDecay);
+      scalars.weightDecay = decay;
+    }
     SmallVector<Value> results =
         rule.build(t, stateArgument(param), gradient, slots, scalars, group);
     next_[symbol] = results.front();

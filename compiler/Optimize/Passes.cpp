@@ -1,7 +1,5 @@
 #include "compiler/Optimize/Passes.h"
 
-#include "mlir/Transforms/Passes.h"
-
 using namespace mlir;
 
 namespace titan {
@@ -9,8 +7,6 @@ namespace titan {
 void addOptimizePasses(OpPassManager& passes) {
   passes.addPass(createInsertUpdate());
   passes.addPass(createAverageParameters());
-  // Parameters of one group share their scalars.
-  passes.addPass(createCSEPass());
   passes.addPass(createVerifyOptimize());
 }
 
