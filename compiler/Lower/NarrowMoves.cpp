@@ -2,6 +2,8 @@
 #include "compiler/Lower/Passes.h"
 #include "dialects/Kernel/Kernel.h"
 #include "dialects/Titan/Titan.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/Transforms/CSE.h"
 
 using namespace mlir;
 
@@ -32,6 +34,7 @@ struct NarrowMoves : impl::NarrowMovesBase<NarrowMoves> {
         moves.push_back(op);
     });
     IRRewriter rewriter(&getContext());
+    bool isNarrowed = false;
     for (Operation* op : moves) { // in program order: what moves a moved value sees its new form
       SmallVector<Value> narrow;
       for (Value operand : op->getOperands())
@@ -56,7 +59,13 @@ struct NarrowMoves : impl::NarrowMovesBase<NarrowMoves> {
       for (Operation* operand : widened)
         if (operand->getBlock() && operand->use_empty() && llvm::count(widened, operand) == 1)
           rewriter.eraseOp(operand);
+      isNarrowed = true;
     }
+    if (!isNarrowed)
+      return;
+    // The narrow value may be moved already, for others.
+    DominanceInfo dominance(getOperation());
+    eliminateCommonSubExpressions(rewriter, dominance, getOperation());
   }
 };
 

@@ -14,7 +14,6 @@ namespace titan {
 void addLowerPasses(OpPassManager& passes) {
   OpPassManager& functions = passes.nest<func::FuncOp>();
   functions.addPass(createNarrowMoves());
-  functions.addPass(createCSEPass());
   functions.addPass(createFormKernels());
   // Before copies become parts of other kernels.
   functions.addPass(createAbsorbViews());

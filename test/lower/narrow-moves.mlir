@@ -1,4 +1,4 @@
-// RUN: titan-opt %s --titan-lower-narrow-moves --cse | FileCheck %s
+// RUN: titan-opt %s --titan-lower-narrow-moves | FileCheck %s
 
 // The narrow concatenation serves both.
 // CHECK-LABEL: func.func @shared
