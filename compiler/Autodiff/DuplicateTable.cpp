@@ -10,15 +10,9 @@ namespace titan::autodiff {
 
 /// The attributes of `op` but those that say where it comes from.
 static SmallVector<Attribute> meaningOf(Operation* op) {
-  auto saysWhere = [](StringRef name) { return name == "path" || name == "phase"; };
   SmallVector<Attribute> meaning;
-  auto add = [&](StringAttr name, Attribute value) {
-    if (!saysWhere(name))
-      meaning.append({name, value});
-  };
-  forEachInherentAttribute(op, add);
-  for (NamedAttribute attribute : op->getDiscardableAttrs())
-    add(attribute.getName(), attribute.getValue());
+  forEachMeaningAttribute(op,
+                          [&](StringAttr name, Attribute value) { meaning.append({name, value}); });
   return meaning;
 }
 

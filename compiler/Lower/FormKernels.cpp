@@ -1,4 +1,5 @@
 // titan-lower-form-kernels: every tensor op becomes kernels, by its own rule.
+#include "compiler/Lower/KnownLowerings.h"
 #include "compiler/Lower/LoweringBuilder.h"
 #include "compiler/Lower/Passes.h"
 #include "compiler/Support/Collectives.h"
@@ -25,7 +26,8 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
     FailureOr<MachineModel> machine = getMachine(getOperation());
     if (failed(machine))
       return signalPassFailure();
-    IRRewriter rewriter(&getContext());
+    lower::KnownLowerings known;
+    IRRewriter rewriter(&getContext(), &known);
     lower::SharedKernels shared;
     for (Operation* op : ops) {
       auto lowerable = dyn_cast<ir::LowerableOpInterface>(op);
@@ -33,8 +35,11 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
         op->emitOpError("has no lowering rule");
         return signalPassFailure();
       }
+      if (known.replaceAsBefore(rewriter, op))
+        continue;
       lower::LoweringBuilder lowering(rewriter, op, *machine, shared);
-      if (failed(lowerable.lower(lowering)))
+      auto rule = [&] { return lowerable.lower(lowering); };
+      if (failed(known.replaceBy(op, rule, lowering.isDecidedByOp)))
         return signalPassFailure();
     }
   }

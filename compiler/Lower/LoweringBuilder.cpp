@@ -64,6 +64,7 @@ ValueRange LoweringBuilder::fused(ArrayRef<int64_t> space, ArrayRef<Read> reads,
 
 ValueRange LoweringBuilder::shared(StringRef key,
                                    llvm::function_ref<SmallVector<Value>(LoweringBuilder&)> build) {
+  isDecidedByOp = false;
   KeyBuilder whole;
   whole.add(op->getBlock());
   whole.add(op->getName());

@@ -87,6 +87,10 @@ public:
 
   mlir::ArrayAttr path;
   ir::PhaseAttr phase;
+
+  /// Do the op, the types of its operands and the machine decide what a rule gives? Not where it
+  /// looks at other ops or shares kernels with them: such an op is lowered by itself.
+  bool isDecidedByOp = true;
 };
 
 } // namespace titan::lower

@@ -20,4 +20,14 @@ void forEachInherentAttribute(Operation* op,
     visit(attribute.getName(), attribute.getValue());
 }
 
+void forEachMeaningAttribute(Operation* op, llvm::function_ref<void(StringAttr, Attribute)> visit) {
+  auto visitMeaning = [&](StringAttr name, Attribute value) {
+    if (name != "path" && name != "phase")
+      visit(name, value);
+  };
+  forEachInherentAttribute(op, visitMeaning);
+  for (NamedAttribute attribute : op->getDiscardableAttrs())
+    visitMeaning(attribute.getName(), attribute.getValue());
+}
+
 } // namespace titan

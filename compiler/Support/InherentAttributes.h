@@ -1,4 +1,4 @@
-// The attributes that an op's definition names.
+// The attributes of an op, one by one.
 #pragma once
 
 #include "mlir/IR/BuiltinAttributes.h"
@@ -11,5 +11,10 @@ namespace titan {
 /// times as much.
 void forEachInherentAttribute(mlir::Operation* op,
                               llvm::function_ref<void(mlir::StringAttr, mlir::Attribute)> visit);
+
+/// Visits all attributes but `path` and `phase`, which say where in the model an op is, not what it
+/// computes.
+void forEachMeaningAttribute(mlir::Operation* op,
+                             llvm::function_ref<void(mlir::StringAttr, mlir::Attribute)> visit);
 
 } // namespace titan

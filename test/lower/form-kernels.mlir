@@ -41,6 +41,21 @@ func.func @moves(%x: tensor<12xf32>) -> tensor<3x4xf32> {
   return %t : tensor<3x4xf32>
 }
 
+// Equal ops become equal kernels, each on its own operands and in its own place.
+// CHECK-LABEL: func.func @equal
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4xf32>, %[[Y:[a-z0-9]+]]: tensor<4xf32>
+// CHECK: %[[A:.*]] = kernel.fused flat [4] ins(%[[X]], %[[X]] : {{.*}} attributes {path = ["a"]}
+// CHECK: arith.subf %[[FIRST:.*]], %[[SECOND:.*]] : f32
+// CHECK: %[[B:.*]] = kernel.fused flat [4] ins(%[[X]], %[[Y]] : {{.*}} attributes {path = ["b"], phase = #titan<phase backward>}
+// CHECK: %[[C:.*]] = kernel.fused flat [4] ins(%[[B]], %[[A]] : {{.*}} -> (tensor<4xf32>) {
+// CHECK: return %[[C]]
+func.func @equal(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+  %a = titan.sub %x, %x {path = ["a"]} : tensor<4xf32>
+  %b = titan.sub %x, %y {path = ["b"], phase = #titan<phase backward>} : tensor<4xf32>
+  %c = titan.sub %b, %a : tensor<4xf32>
+  return %c : tensor<4xf32>
+}
+
 // A long column is summed in chunks, then the chunks in order.
 // CHECK-LABEL: func.func @column
 // CHECK: kernel.fused column [4, 16, 10]

@@ -36,6 +36,19 @@ func.func @everywhere(%g: tensor<5x5xf32>, %h: tensor<5x4xf32>) -> (tensor<3x6xf
   return %r, %q : tensor<3x6xf32>, tensor<6x4xf32>
 }
 
+// Equal pads of which others read one.
+// CHECK-LABEL: func.func @equal
+// CHECK: kernel.fused flat [6, 4] outs(
+// CHECK: %[[T:.*]] = kernel.fused flat [1, 4] outs(
+// CHECK: %[[P:.*]] = kernel.fused flat [5, 4] ins(%arg1 : tensor<5x4xf32>) outs(%[[T]] :
+// CHECK: dist.start reduce_scatter ins(%[[P]] :
+func.func @equal(%g: tensor<5x4xf32>, %h: tensor<5x4xf32>) -> (tensor<6x4xf32>, tensor<3x4xf32>) {
+  %q = titan.pad %g low [0, 0] interior [0, 0] {value = 0.0 : f64} : tensor<5x4xf32> to tensor<6x4xf32>
+  %p = titan.pad %h low [0, 0] interior [0, 0] {value = 0.0 : f64} : tensor<5x4xf32> to tensor<6x4xf32>
+  %r = dist.reduce_scatter sum %p axes ["shard"] dims [0] order rank : tensor<6x4xf32> to tensor<3x4xf32>
+  return %q, %r : tensor<6x4xf32>, tensor<3x4xf32>
+}
+
 // CHECK-LABEL: func.func @gathered
 // CHECK: %[[F:.*]] = dist.wait
 // CHECK: %[[ZERO:.*]] = arith.constant 0 : index

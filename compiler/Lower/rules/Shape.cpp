@@ -27,6 +27,7 @@ struct Rules {
   }
 
   static LogicalResult lower(ir::SliceOp op, LoweringBuilder& l) {
+    l.isDecidedByOp = false;
     if ((op.getOperand().getDefiningOp<dist::WaitOp>() && cutsOutermost(op)) || isPartOfBatch(op)) {
       Value first = arith::ConstantIndexOp::create(l.builder, l.loc, op.getOffsets()[0]);
       l.replace(kernel::RowsOp::create(l.builder, l.loc, op.getType(), op.getOperand(), first)
@@ -52,6 +53,7 @@ struct Rules {
   }
 
   static LogicalResult lower(ir::PadOp op, LoweringBuilder& l) {
+    l.isDecidedByOp = false;
     std::optional<int64_t> end = isSent(op) ? endPadded(op) : std::nullopt;
     l.replace(end ? padEnd(op, *end, l)
                   : l.pad(op.getType(), op.getOperand(), op.getLow(), op.getInterior(),
