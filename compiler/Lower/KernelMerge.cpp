@@ -114,8 +114,9 @@ private:
   }
 };
 
-/// What the two compute, and which of their operands are one value.
-void addPair(KeyBuilder& key, PairRewriter& rewriter, FusedOp producer, FusedOp consumer) {
+/// Which operands that the two do not read from each other are one value, and which are shown in
+/// another shape.
+void addOtherOperands(KeyBuilder& key, FusedOp producer, FusedOp consumer) {
   SmallVector<Value> values;
   auto numberOf = [&](Value value) {
     auto found = llvm::find(values, value);
@@ -125,20 +126,25 @@ void addPair(KeyBuilder& key, PairRewriter& rewriter, FusedOp producer, FusedOp 
     return number;
   };
   for (FusedOp op : {producer, consumer}) {
-    key.add(rewriter.kernels.numberOf(op));
     for (Value in : op.getIns()) {
       const Value source = sourceOf(in);
-      const int64_t number = source.getDefiningOp() == producer
-                                 ? ~int64_t{cast<OpResult>(source).getResultNumber()}
-                                 : numberOf(source);
+      if (source.getDefiningOp() == producer)
+        continue;
       const bool isView = source != in;
-      key.add(2 * number + isView);
+      key.add(2 * numberOf(source) + isView);
       if (isView)
         key.add(source.getType());
     }
     for (Value scalar : op.getScalars())
       key.add(numberOf(scalar));
   }
+}
+
+void addSpace(KeyBuilder& key, const MergedSpace& space) {
+  key.add(space.toProducer);
+  key.add(space.toConsumer);
+  for (int64_t extent : space.extents)
+    key.add(extent);
 }
 
 class KernelMerger {
@@ -150,6 +156,16 @@ public:
         consumer{consumer, rewriter.kernels.bodyOf(consumer), space.toConsumer,
                  /*isConsumer=*/true},
         kept(kept) {}
+
+  /// What keeps the two apart, whatever operands they have besides.
+  std::string reasonApart() {
+    std::string why;
+    BodyMerger merger(rewriter, space);
+    for (const Part* part : {&producer, &consumer})
+      if (!merger.keepsReductions(*part, why))
+        return why;
+    return reducesColumnSums() ? "a reduction of a column reduction's result" : "";
+  }
 
   FailureOr<FusedOp> build(std::string& why) {
     auto [slot, isNew] = pair.merges.try_emplace(key().str());
@@ -178,16 +194,14 @@ public:
 private:
   using Operand = MergeResult::Operand;
 
-  /// All but the two that decides how they are merged.
+  /// All but the pair that decides how the two are merged.
   KeyBuilder key() {
     KeyBuilder key;
-    key.add(space.toProducer);
-    key.add(space.toConsumer);
-    for (int64_t extent : space.extents)
-      key.add(extent);
+    addSpace(key, space);
     key.add(kept.size());
     for (unsigned number : kept)
       key.add(number);
+    addOtherOperands(key, producer.op, consumer.op);
     return key;
   }
 
@@ -201,15 +215,7 @@ private:
   }
 
   FailureOr<FusedOp> buildFirst(std::string& why) {
-    // Most pairs that cannot be merged are found before anything is built.
     BodyMerger merger(rewriter, space);
-    for (const Part* part : {&producer, &consumer})
-      if (!merger.keepsReductions(*part, why))
-        return failure();
-    if (reducesColumnSums()) {
-      why = "a reduction of a column reduction's result";
-      return failure();
-    }
     OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPoint(consumer.op);
     for (Part* part : {&producer, &consumer})
@@ -404,7 +410,12 @@ private:
 
 KernelPair& PairRewriter::pairOf(FusedOp producer, FusedOp consumer) {
   KeyBuilder key;
-  addPair(key, *this, producer, consumer);
+  key.add(kernels.numberOf(producer));
+  key.add(kernels.numberOf(consumer));
+  for (Value in : consumer.getIns()) {
+    const Value source = sourceOf(in);
+    key.add(source.getDefiningOp() == producer ? cast<OpResult>(source).getResultNumber() : ~0u);
+  }
   for (Value out : producer.getOuts())
     key.add(out.getDefiningOp<kernel::EmptyOp>() != nullptr);
   for (Value out : consumer.getOuts())
@@ -423,6 +434,16 @@ ArrayRef<KnownSpace> findKnownSpaces(KernelPair& pair, FusedOp producer, FusedOp
   }
   why = pair.why;
   return *pair.spaces;
+}
+
+StringRef findReasonApart(PairRewriter& rewriter, KernelPair& pair, FusedOp producer,
+                          FusedOp consumer, const MergedSpace& space) {
+  KeyBuilder key;
+  addSpace(key, space);
+  auto [reason, isNew] = pair.reasonsApart.try_emplace(key.str());
+  if (isNew)
+    reason->second = KernelMerger(rewriter, pair, producer, consumer, space, {}).reasonApart();
+  return reason->second;
 }
 
 FailureOr<FusedOp> buildMerged(PairRewriter& rewriter, KernelPair& pair, FusedOp producer,

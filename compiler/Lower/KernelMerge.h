@@ -29,11 +29,14 @@ struct KnownSpace {
   bool repeatsWork, repeatsAlongShortRows, visitsWholeSpace; ///< of the producer
 };
 
-/// What is known of two kernels, of which the second may read the first: equal pairs share it.
+/// What is known of two kernels, of which the second may read the first: equal pairs share it. They
+/// compute the same and read each other alike; what else they read may differ.
 struct KernelPair {
   std::optional<llvm::SmallVector<KnownSpace>> spaces; ///< that serve both; none: nobody asked yet
   std::string why;                                     ///< there is none
-  llvm::StringMap<MergeResult> merges;                 ///< by space and results that are kept
+  llvm::StringMap<std::string> reasonsApart;           ///< by space
+  /// By space, results that are kept, and which operands are one value.
+  llvm::StringMap<MergeResult> merges;
 };
 
 /// Changes a block whose order of ops stays known, and knows what it found of pairs before.
@@ -50,10 +53,14 @@ struct PairRewriter : mlir::IRRewriter {
 llvm::ArrayRef<KnownSpace> findKnownSpaces(KernelPair& pair, kernel::FusedOp producer,
                                            kernel::FusedOp consumer, std::string& why);
 
+/// What keeps the two apart over `space`, whatever else they read; empty: nothing.
+llvm::StringRef findReasonApart(PairRewriter& rewriter, KernelPair& pair, kernel::FusedOp producer,
+                                kernel::FusedOp consumer, const MergedSpace& space);
+
 /// Builds the merged kernel before `consumer` and returns it: its results are the consumer's, then
-/// those of the producer that `kept` lists. Fails, leaving everything as it was, with `why` set,
-/// where the result fits no class or a reduction would change its order. Where an equal pair was
-/// merged before, the kernel has no body yet (`KnownKernels`).
+/// those of the producer that `kept` lists. Nothing keeps the two apart (`findReasonApart`). Fails,
+/// leaving everything as it was, with `why` set, where the result fits no class. Where an equal pair
+/// was merged before, the kernel has no body yet (`KnownKernels`).
 mlir::FailureOr<kernel::FusedOp> buildMerged(PairRewriter& rewriter, KernelPair& pair,
                                              kernel::FusedOp producer, kernel::FusedOp consumer,
                                              const MergedSpace& space,

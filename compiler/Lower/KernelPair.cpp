@@ -108,6 +108,11 @@ FusedOp replacePair(PairRewriter& rewriter, KernelPair& pair, FusedOp producer, 
           << remark::reason("{0}", why);
     return nullptr;
   }
+  if (StringRef reason = findReasonApart(rewriter, pair, producer, consumer, space);
+      !reason.empty()) {
+    why = reason.str();
+    return nullptr;
+  }
   // Nothing moves behind the update: a run that waits there for a snapshot would hold it up.
   auto isUpdate = [](Operation* op) { return ir::getPhase(op) == ir::Phase::Update; };
   bool isEarlier = false;

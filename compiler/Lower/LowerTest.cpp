@@ -636,6 +636,21 @@ TEST_F(Lower, KernelsRunTogetherOnlyWhereOneFindsTheOther) {
 }
 
 // Sums down columns beside sums along the rows: together as far as the machine holds the former.
+// Two pairs of equal kernels, of which the first has a value in common besides.
+TEST_F(Lower, EqualPairsDoNotTakeEachOthersOperands) {
+  auto module = parse(R"(
+    func.func @f(%x: tensor<8x8xf32>, %y: tensor<8x8xf32>, %z: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+      %a = titan.sub %x, %y : tensor<8x8xf32>
+      %b = titan.mul %a, %x : tensor<8x8xf32>
+      %c = titan.sub %b, %y : tensor<8x8xf32>
+      %d = titan.mul %c, %z : tensor<8x8xf32>
+      %e = titan.sub %y, %z : tensor<8x8xf32>
+      %f = titan.mul %e, %x : tensor<8x8xf32>
+      return %d, %f : tensor<8x8xf32>, tensor<8x8xf32>
+    })");
+  expectEquivalent(*module);
+}
+
 TEST_F(Lower, SumsDownColumnsOfLongRowsStayApart) {
   auto module = parse(R"(
     func.func @f(%x: tensor<12x2000xf32>) -> (tensor<12x2000xf32>, tensor<2000xf32>) {
