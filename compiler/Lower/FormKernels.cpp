@@ -1,6 +1,5 @@
 // titan-lower-form-kernels: every tensor op becomes kernels, by its own rule.
 #include "compiler/Lower/KnownLowerings.h"
-#include "compiler/Lower/LoweringBuilder.h"
 #include "compiler/Lower/Passes.h"
 #include "compiler/Support/Collectives.h"
 #include "compiler/Support/TargetInfo.h"
@@ -38,8 +37,7 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
       if (known.replaceAsBefore(rewriter, op))
         continue;
       lower::LoweringBuilder lowering(rewriter, op, *machine, shared);
-      auto rule = [&] { return lowerable.lower(lowering); };
-      if (failed(known.replaceBy(op, rule, lowering.isDecidedByOp)))
+      if (failed(known.replace(lowerable, lowering)))
         return signalPassFailure();
     }
   }

@@ -48,48 +48,59 @@ struct Place {
 
 } // namespace
 
+bool KnownLowerings::Lowering::fits(Operation* op) const {
+  return fixed.empty() || (op->getBlock() == block && Place(op).phase == phase &&
+                           llvm::all_of(fixed, [&](unsigned operand) {
+                             return op->getOperand(operand) == operands[operand];
+                           }));
+}
+
 bool KnownLowerings::replaceAsBefore(RewriterBase& rewriter, Operation* op) {
-  auto found = known_.find(keyOf(op).str());
-  if (found == known_.end())
+  ArrayRef<Lowering> equal = known_[keyOf(op).str()];
+  const Lowering* known = llvm::find_if(equal, [&](const Lowering& l) { return l.fits(op); });
+  if (known == equal.end())
     return false;
-  const Lowering& known = found->second;
   IRMapping copies;
-  copies.map(ValueRange(known.operands), op->getOperands());
+  copies.map(ValueRange(known->operands), op->getOperands());
   rewriter.setInsertionPoint(op);
   const Place place(op);
-  for (Operation* original : known.ops)
+  for (Operation* original : known->ops)
     place.give(rewriter.clone(*original, copies));
   SmallVector<Value> results;
-  for (Value result : known.results)
-    results.push_back(copies.lookup(result));
+  for (Value result : known->results)
+    results.push_back(copies.lookupOrDefault(result));
   rewriter.replaceOp(op, results);
   return true;
 }
 
-LogicalResult KnownLowerings::replaceBy(Operation* op, llvm::function_ref<LogicalResult()> rule,
-                                        const bool& isDecidedByOp) {
-  const std::string key = keyOf(op).str().str();
-  Lowering lowering;
-  lowering.operands.assign(op->operand_begin(), op->operand_end());
+LogicalResult KnownLowerings::replace(ir::LowerableOpInterface op, LoweringBuilder& lowering) {
+  SmallVector<Lowering, 1>& equal = known_[keyOf(op).str()];
   const bool hasRegions = op->getNumRegions() != 0;
-  Block* block = op->getBlock();
+  Lowering known;
+  known.operands.assign(op->operand_begin(), op->operand_end());
+  known.block = op->getBlock();
+  known.phase = lowering.phase;
   Operation* before = op->getPrevNode();
   const Block::iterator end = std::next(op->getIterator());
-  if (failed(rule()))
+  if (failed(op.lower(lowering)))
     return failure();
-  if (!isDecidedByOp || hasRegions)
+  if (!lowering.isDecidedByOp || hasRegions)
     return success();
-  llvm::DenseSet<Value> values(llvm::from_range, lowering.operands);
+  for (auto [i, operand] : llvm::enumerate(known.operands))
+    if (llvm::is_contained(lowering.sharedInputs, operand))
+      known.fixed.push_back(i);
+  llvm::DenseSet<Value> values(llvm::from_range, known.operands);
+  values.insert_range(lowering.sharedResults);
   for (Operation& made :
-       llvm::make_range(before ? std::next(before->getIterator()) : block->begin(), end)) {
+       llvm::make_range(before ? std::next(before->getIterator()) : known.block->begin(), end)) {
     if (!llvm::all_of(made.getOperands(), [&](Value value) { return values.contains(value); }))
       return success();
-    values.insert(made.result_begin(), made.result_end());
-    lowering.ops.push_back(&made);
+    values.insert_range(made.getResults());
+    known.ops.push_back(&made);
   }
   if (llvm::all_of(results_, [&](Value value) { return values.contains(value); })) {
-    lowering.results = results_;
-    known_.try_emplace(key, std::move(lowering));
+    known.results = results_;
+    equal.push_back(std::move(known));
   }
   return success();
 }

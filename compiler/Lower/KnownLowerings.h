@@ -1,8 +1,7 @@
 // What came of the ops that a function has several of.
 #pragma once
 
-#include "mlir/IR/PatternMatch.h"
-#include "llvm/ADT/StringMap.h"
+#include "compiler/Lower/LoweringBuilder.h"
 
 namespace titan::lower {
 
@@ -13,19 +12,24 @@ public:
   /// Replaces `op` by copies of what replaced one that equals it, if there was one: is it replaced?
   bool replaceAsBefore(mlir::RewriterBase& rewriter, mlir::Operation* op);
 
-  /// Runs `rule`, which replaces `op` and puts what takes its place before it. What came of it is
-  /// remembered if it `isDecidedByOp` afterwards, unless it reads other values than its operands.
-  mlir::LogicalResult replaceBy(mlir::Operation* op, llvm::function_ref<mlir::LogicalResult()> rule,
-                                const bool& isDecidedByOp);
+  /// Replaces `op` by its own rule, which puts what takes its place before it. That is remembered if
+  /// it `isDecidedByOp`.
+  mlir::LogicalResult replace(ir::LowerableOpInterface op, LoweringBuilder& lowering);
 
 private:
+  /// What an op and the values that it shares decided.
   struct Lowering {
     llvm::SmallVector<mlir::Value> operands; ///< of the op
     llvm::SmallVector<mlir::Operation*> ops; ///< that took its place, in their order
     llvm::SmallVector<mlir::Value> results;  ///< that took those of the op
+    llvm::SmallVector<unsigned> fixed;       ///< operands that decide what is shared
+    mlir::Block* block;                      ///< of what is shared
+    ir::PhaseAttr phase;                     ///< the same
+
+    bool fits(mlir::Operation* op) const;
   };
 
-  llvm::StringMap<Lowering> known_;
+  llvm::StringMap<llvm::SmallVector<Lowering, 1>> known_;
   llvm::SmallVector<mlir::Value> results_; ///< of the replacement that happened last
 
   void notifyOperationReplaced(mlir::Operation*, mlir::ValueRange replacement) override {

@@ -62,18 +62,23 @@ ValueRange LoweringBuilder::fused(ArrayRef<int64_t> space, ArrayRef<Read> reads,
   return fused.getResults();
 }
 
-ValueRange LoweringBuilder::shared(StringRef key,
+ValueRange LoweringBuilder::shared(ValueRange inputs, StringRef key,
                                    llvm::function_ref<SmallVector<Value>(LoweringBuilder&)> build) {
-  isDecidedByOp = false;
   KeyBuilder whole;
   whole.add(op->getBlock());
   whole.add(op->getName());
+  whole.add(phase);
+  for (Value input : inputs)
+    whole.add(input);
   auto [slot, isNew] = sharedKernels.try_emplace((whole.str() + key).str());
   if (isNew) {
     LoweringBuilder pathless(*this);
     pathless.path = {};
     slot->second = build(pathless);
+    isDecidedByOp = false;
   }
+  llvm::append_range(sharedInputs, inputs);
+  llvm::append_range(sharedResults, slot->second);
   return slot->second;
 }
 

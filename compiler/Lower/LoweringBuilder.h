@@ -50,10 +50,10 @@ public:
   mlir::ValueRange fused(llvm::ArrayRef<int64_t> space, llvm::ArrayRef<Read> reads,
                          llvm::ArrayRef<Write> writes, BodyFunction body,
                          mlir::ValueRange scalars = {});
-  /// The results of kernels that a LoweringBuilder without paths gives, for each op of a block that
-  /// has them with the same `key` (KernelKey.h).
+  /// The results of kernels that a LoweringBuilder without paths gives, for each op of a block and
+  /// a phase that has them with the same `key` (KernelKey.h) and `inputs`, which are operands.
   mlir::ValueRange
-  shared(llvm::StringRef key,
+  shared(mlir::ValueRange inputs, llvm::StringRef key,
          llvm::function_ref<llvm::SmallVector<mlir::Value>(LoweringBuilder&)> build);
   /// One kernel.fused that computes every element of `type` from the same elements of `operands`,
   /// all of its shape.
@@ -88,9 +88,11 @@ public:
   mlir::ArrayAttr path;
   ir::PhaseAttr phase;
 
-  /// Do the op, the types of its operands and the machine decide what a rule gives? Not where it
-  /// looks at other ops or shares kernels with them: such an op is lowered by itself.
+  /// Do the op, the types of its operands and the machine decide what a rule gives, but for what it
+  /// shares? Not where it looks at other ops, or is the first to share: such an op is lowered by
+  /// itself.
   bool isDecidedByOp = true;
+  llvm::SmallVector<mlir::Value> sharedInputs, sharedResults; ///< of `shared`
 };
 
 } // namespace titan::lower

@@ -243,3 +243,20 @@ func.func @group(%p: tensor<5xf32>, %g: tensor<5xf32>, %s: tensor<f32>, %t: tens
   %c:3 = titan.adam %p, %p, %g, %g lr %s weight_decay %s scale %s t %t apply %apply {beta1 = 0.9 : f64, beta2 = 0.99 : f64, epsilon = 1.0e-8 : f64, decoupled = true, lr_scale = 2.0 : f64} : tensor<5xf32>
   return %a#0, %b#0, %c#0 : tensor<5xf32>, tensor<5xf32>, tensor<5xf32>
 }
+
+// Equal updates share the factors of their own group, whatever came of the other group before.
+// CHECK-LABEL: func.func @groups
+// CHECK: %[[FIRST:.*]]:3 = kernel.fused flat [] ins(%arg3, %arg4, %arg7 :
+// CHECK: kernel.fused flat [4] {{.*}}%[[FIRST]]#0, %[[FIRST]]#1, %[[FIRST]]#2, %arg4,
+// CHECK: kernel.fused flat [4] {{.*}}%[[FIRST]]#0, %[[FIRST]]#1, %[[FIRST]]#2, %arg4,
+// CHECK: %[[SECOND:.*]]:3 = kernel.fused flat [] ins(%arg3, %arg5, %arg7 :
+// CHECK: kernel.fused flat [4] {{.*}}%[[SECOND]]#0, %[[SECOND]]#1, %[[SECOND]]#2, %arg5,
+// CHECK: kernel.fused flat [4] {{.*}}%[[SECOND]]#0, %[[SECOND]]#1, %[[SECOND]]#2, %arg5,
+func.func @groups(%p: tensor<4xf32>, %g: tensor<4xf32>, %m: tensor<4xf32>, %l: tensor<f32>, %s: tensor<f32>, %z: tensor<f32>, %u: tensor<f32>, %t: tensor<i64>, %apply: tensor<i1>)
+    -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %a:3 = titan.adam %p, %g, %m, %m lr %l weight_decay %s scale %u t %t apply %apply {beta1 = 0.9 : f64, beta2 = 0.99 : f64, epsilon = 1.0e-8 : f64, decoupled = true, lr_scale = 1.0 : f64} : tensor<4xf32>
+  %b:3 = titan.adam %g, %p, %m, %m lr %l weight_decay %s scale %u t %t apply %apply {beta1 = 0.9 : f64, beta2 = 0.99 : f64, epsilon = 1.0e-8 : f64, decoupled = true, lr_scale = 1.0 : f64} : tensor<4xf32>
+  %c:3 = titan.adam %p, %g, %m, %m lr %l weight_decay %z scale %u t %t apply %apply {beta1 = 0.9 : f64, beta2 = 0.99 : f64, epsilon = 1.0e-8 : f64, decoupled = true, lr_scale = 1.0 : f64} : tensor<4xf32>
+  %d:3 = titan.adam %g, %p, %m, %m lr %l weight_decay %z scale %u t %t apply %apply {beta1 = 0.9 : f64, beta2 = 0.99 : f64, epsilon = 1.0e-8 : f64, decoupled = true, lr_scale = 1.0 : f64} : tensor<4xf32>
+  return %a#0, %b#0, %c#0, %d#0 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}

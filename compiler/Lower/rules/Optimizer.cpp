@@ -111,12 +111,9 @@ struct Rules {
     // What all elements share, once for the parameters of a group and not once per element.
     Value inputs[] = {op.getLr(), op.getWeightDecay(), op.getT()};
     KeyBuilder key;
-    for (Value input : inputs)
-      key.add(input);
     for (double number : {beta1, beta2, lrScale})
       key.add(number);
-    key.add(op.getPhaseAttr());
-    ValueRange factors = l.shared(key.str(), [&](LoweringBuilder& shared) -> SmallVector<Value> {
+    auto build = [&](LoweringBuilder& shared) -> SmallVector<Value> {
       SmallVector<LoweringBuilder::Write> writes(3, {tensorType(op.getLr()), l.identity(0)});
       return shared.fused(
           {}, updateReads(shared, 0, {}, inputs), writes, [&](Body& b, ValueRange v) {
@@ -132,7 +129,8 @@ struct Rules {
             return SmallVector<Value>{b.div(rate, correction(beta1)), b.sqrt(correction(beta2)),
                                       keep};
           });
-    });
+    };
+    ValueRange factors = l.shared(inputs, key.str(), build);
 
     Value scalars[] = {factors[0],          factors[1],    factors[2],
                        op.getWeightDecay(), op.getScale(), op.getApply()};
