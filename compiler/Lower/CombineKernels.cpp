@@ -10,6 +10,30 @@ namespace titan::lower {
 
 namespace {
 
+bool isPlain(Operation& op) {
+  return op.getNumRegions() == 0 && !op.hasTrait<OpTrait::IsTerminator>() &&
+         isMemoryEffectFree(&op);
+}
+
+void addOperands(KeyBuilder& key, Operation& op) {
+  SmallVector<Value> operands(op.getOperands());
+  if (op.hasTrait<OpTrait::IsCommutative>())
+    llvm::sort(operands, [](Value a, Value b) {
+      return std::less<>()(a.getAsOpaquePointer(), b.getAsOpaquePointer());
+    });
+  key.add(operands.size());
+  for (Value operand : operands)
+    key.add(operand);
+}
+
+/// Of an op that `isPlain`.
+void addPlain(KeyBuilder& key, Operation& op) {
+  key.add(op.getName());
+  addOperands(key, op);
+  key.addTypes(op.getResultTypes());
+  key.addAttributes(&op);
+}
+
 class Combiner {
 public:
   Combiner(RewriterBase& rewriter, KnownKernels& kernels) : rewriter(rewriter), kernels(kernels) {}
@@ -39,27 +63,22 @@ private:
   llvm::StringMap<Operation*> seen; ///< by key
 
   static bool isCandidate(Operation& op) {
-    if (isa<FusedOp, kernel::EmptyOp, kernel::CastShapeOp>(op))
-      return true; // on tensors
-    return op.getNumRegions() == 0 && !op.hasTrait<OpTrait::IsTerminator>() &&
-           isMemoryEffectFree(&op);
+    return isa<FusedOp, kernel::EmptyOp, kernel::CastShapeOp>(op) || isPlain(op); // on tensors
   }
 
   KeyBuilder keyOf(Operation& op) {
     KeyBuilder key;
-    key.add(op.getName());
-    key.add(op.getNumOperands());
-    for (Value operand : op.getOperands())
-      key.add(operand);
-    if (auto fused = dyn_cast<FusedOp>(op)) {
-      key.add(kernels.numberOf(fused));
-      key.add(fused.getKernelClass());
-      key.add(fused.getPathAttr());
-      key.add(fused.getPhaseAttr());
-    } else {
-      key.addTypes(op.getResultTypes());
-      key.addAttributes(&op);
+    auto fused = dyn_cast<FusedOp>(op);
+    if (!fused) {
+      addPlain(key, op);
+      return key;
     }
+    key.add(op.getName());
+    addOperands(key, op);
+    key.add(kernels.numberOf(fused));
+    key.add(fused.getKernelClass());
+    key.add(fused.getPathAttr());
+    key.add(fused.getPhaseAttr());
     return key;
   }
 };
@@ -68,6 +87,23 @@ private:
 
 void combineEqual(RewriterBase& rewriter, KnownKernels& kernels, Block& block) {
   Combiner(rewriter, kernels).run(block);
+}
+
+void simplifyBody(RewriterBase& rewriter, Block& body) {
+  llvm::StringMap<Operation*> seen;
+  for (Operation& op : llvm::make_early_inc_range(body)) {
+    if (isOpTriviallyDead(&op)) {
+      rewriter.eraseOp(&op);
+      continue;
+    }
+    if (!isPlain(op))
+      continue;
+    KeyBuilder key;
+    addPlain(key, op);
+    auto [first, isNew] = seen.try_emplace(key.str(), &op);
+    if (!isNew)
+      rewriter.replaceOp(&op, first->second);
+  }
 }
 
 } // namespace titan::lower

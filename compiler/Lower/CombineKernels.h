@@ -10,4 +10,8 @@ namespace titan::lower {
 /// `kernels` numbers them.
 void combineEqual(mlir::RewriterBase& rewriter, KnownKernels& kernels, mlir::Block& block);
 
+/// Does so with the ops of a kernel's body, without those that nothing reads. MLIR's CSE gives the
+/// same at several times the cost.
+void simplifyBody(mlir::RewriterBase& rewriter, mlir::Block& body);
+
 } // namespace titan::lower

@@ -2,10 +2,9 @@
 
 #include "compiler/Lower/Address.h"
 #include "compiler/Lower/Classify.h"
+#include "compiler/Lower/CombineKernels.h"
 #include "compiler/Support/KernelKey.h"
-#include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/Transforms/CSE.h"
 
 using namespace mlir;
 using titan::kernel::FusedOp;
@@ -234,8 +233,7 @@ private:
       return failure();
     }
     merged.setKernelClass(loops->kernelClass);
-    DominanceInfo dominance(merged);
-    eliminateCommonSubExpressions(rewriter, dominance, merged);
+    simplifyBody(rewriter, merged.getBlock());
     return merged;
   }
 
