@@ -59,8 +59,8 @@ llvm::StringRef findReasonApart(PairRewriter& rewriter, KernelPair& pair, kernel
 
 /// Builds the merged kernel before `consumer` and returns it: its results are the consumer's, then
 /// those of the producer that `kept` lists. Nothing keeps the two apart (`findReasonApart`). Fails,
-/// leaving everything as it was, with `why` set, where the result fits no class. Where an equal pair
-/// was merged before, the kernel has no body yet (`KnownKernels`).
+/// leaving everything as it was, with `why` set, where the result fits no class. Where an equal
+/// pair was merged before, the kernel has no body yet (`KnownKernels`).
 mlir::FailureOr<kernel::FusedOp> buildMerged(PairRewriter& rewriter, KernelPair& pair,
                                              kernel::FusedOp producer, kernel::FusedOp consumer,
                                              const MergedSpace& space,

@@ -12,8 +12,8 @@ public:
   /// Replaces `op` by copies of what replaced one that equals it, if there was one: is it replaced?
   bool replaceAsBefore(mlir::RewriterBase& rewriter, mlir::Operation* op);
 
-  /// Replaces `op` by its own rule, which puts what takes its place before it. That is remembered if
-  /// it `isDecidedByOp`.
+  /// Replaces `op` by its own rule, which puts what takes its place before it. That is remembered
+  /// if it `isDecidedByOp`.
   mlir::LogicalResult replace(ir::LowerableOpInterface op, LoweringBuilder& lowering);
 
 private:
