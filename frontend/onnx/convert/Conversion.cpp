@@ -1,5 +1,6 @@
 #include "frontend/onnx/convert/Conversion.h"
 
+#include "frontend/onnx/name/Exporter.h"
 #include "frontend/onnx/name/Scopes.h"
 
 #include "frontend/Decimal.h"
@@ -242,7 +243,13 @@ std::optional<DType> Conversion::namedType(const char* attribute,
 bool holdsFoldedNorm(const Node& node) {
   const bool takesWeights =
       node.opType == "Conv" || node.opType == "ConvTranspose" || node.opType == "Gemm";
-  return node.domain.empty() && takesWeights && scopeOf(node).isBatchNorm;
+  if (!node.domain.empty() || !takesWeights)
+    return false;
+  // A conversion to another opset drops the fx node.
+  const std::vector<std::string_view> rules = rewriterRules(node);
+  return scopeOf(node).isBatchNorm || std::ranges::any_of(rules, [](std::string_view rule) {
+           return rule.starts_with("FuseBatchNormInto");
+         });
 }
 
 Result<Value> Conversion::contract(Value lhs, Value rhs, ArrayRef<int64_t> lhsBatch,

@@ -94,6 +94,19 @@ TEST_F(ConvolutionTest, AFoldedNormIsRefused) {
   EXPECT_HAS(import(model), "node 'y' (Conv): the exporter folded a batch norm into its weights");
 }
 
+TEST_F(ConvolutionTest, AFoldedNormIsKnownByItsRule) {
+  for (const char* rules :
+       {"FuseBatchNormIntoConv", "RemoveOptionalBiasFromConv, FuseBatchNormIntoConv"}) {
+    ModelBuilder model;
+    model.input("x", {-1, 2, 5})
+        .output("y")
+        .floats("c.weight", {3, 2, 2}, std::vector<float>(12, 1));
+    auto& node = model.node("Conv", {"x", "c.weight"}, {"y"});
+    ModelBuilder::setMetadata(node, "pkg.onnxscript.rewriter.rule_name", rules);
+    EXPECT_HAS(import(model), "node 'y' (Conv): the exporter folded a batch norm into its weights");
+  }
+}
+
 // Training mode cannot bring a folded norm back; whether there was one, a legacy export does not
 // say.
 TEST_F(ConvolutionTest, TrainingModeNotesWhatMayHoldANorm) {

@@ -70,4 +70,18 @@ bool namesFxValue(std::string_view name) {
   return std::ranges::find(ops, opOfValue(name)) != std::end(ops) || namesNumbers(name);
 }
 
+std::vector<std::string_view> rewriterRules(const Node& node) {
+  std::vector<std::string_view> rules;
+  auto found = node.metadata.find("pkg.onnxscript.rewriter.rule_name");
+  std::string_view list = found == node.metadata.end() ? "" : std::string_view(found->second);
+  while (!list.empty()) {
+    const size_t comma = std::min(list.find(','), list.size());
+    std::string_view rule = list.substr(0, comma);
+    rule.remove_prefix(std::min(rule.find_first_not_of(' '), rule.size()));
+    rules.push_back(rule.substr(0, rule.find_last_not_of(' ') + 1));
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+  return rules;
+}
+
 } // namespace titan::frontend

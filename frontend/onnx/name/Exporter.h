@@ -13,4 +13,7 @@ bool isConverted(const Graph& graph);
 /// Is `name` one that torch.export gives to a value, after its op: "exp", "add_1"?
 bool namesFxValue(std::string_view name);
 
+/// The rules by which onnxscript's optimizer made `node` of others, as it lists them.
+std::vector<std::string_view> rewriterRules(const Node& node);
+
 } // namespace titan::frontend

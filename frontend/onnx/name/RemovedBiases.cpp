@@ -15,24 +15,13 @@ constexpr NoteCause kNamedAfterWeight = {
     "{} biases of zeros were left out by the exporter: they are called after the weights beside "
     "them: {}"};
 
-/// Did onnxscript remove the bias of `node`? Rules that were applied are listed by name.
+/// Did onnxscript remove the bias of `node`?
 bool lostItsBias(const Node& node) {
   if (node.opType != "Gemm" && node.opType != "Conv" && node.opType != "ConvTranspose")
     return false;
-  auto rules = node.metadata.find("pkg.onnxscript.rewriter.rule_name");
-  if (rules == node.metadata.end() || node.hasInput(2) || !node.hasInput(1))
-    return false;
-  std::string wanted = "RemoveOptionalBiasFrom" + node.opType;
-  std::string_view list = rules->second;
-  while (!list.empty()) {
-    size_t comma = std::min(list.find(','), list.size());
-    std::string_view rule = list.substr(0, comma);
-    rule.remove_prefix(std::min(rule.find_first_not_of(' '), rule.size()));
-    if (rule.substr(0, rule.find_last_not_of(' ') + 1) == wanted)
-      return true;
-    list.remove_prefix(std::min(comma + 1, list.size()));
-  }
-  return false;
+  const std::vector<std::string_view> rules = rewriterRules(node);
+  return !node.hasInput(2) && node.hasInput(1) &&
+         std::ranges::find(rules, "RemoveOptionalBiasFrom" + node.opType) != rules.end();
 }
 
 /// The argument of the ATen op that is its bias; -1: not known.
