@@ -215,8 +215,8 @@ struct Binding {
   int64_t offset = 0; ///< bytes in the arena
   int64_t bytes = 0;
   int64_t classes = 0; ///< Input: the values are labels or indices in [0, classes); 0: any value
-  /// Input: the same by element of a sample, where that is narrower for some of them; after the last
-  /// run comes the first.
+  /// Input: the same by element of a sample, where that is narrower for some of them; behind the
+  /// last run comes the first.
   std::vector<ClassRun> runs = {};
   bool operator==(const Binding&) const = default;
 };

@@ -478,8 +478,8 @@ TEST_F(Folded, ACallOfALayerIsComputedOfItsParametersToo) {
   EXPECT_EQ(operand(0, 1).partOf, (std::vector<std::string>{"r.w", "r.b"})) << notes();
 }
 
-// The first step of a GRUCell from a token that is known: all of its parameters are in the file, and
-// the node that reads it was made by a rule of the optimizer.
+// The first step of a GRUCell from a token that is known: all of its parameters are in the file,
+// and the node that reads it was made by a rule of the optimizer.
 TEST_F(Folded, ACallOfALayerIsNoConstantWhereNothingIsLost) {
   floats("linear_1", {1, 4}, {0.31f, 0.72f, 0.14f, 0.55f});
   floats("c.w", {2, 2}, kDrawn);
