@@ -123,7 +123,8 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
 llvm::Value* roundedBy(llvm::Value* value) {
   auto* rounding = dyn_cast<llvm::FPTruncInst>(value);
   const bool isRounded = rounding && rounding->hasOneUse() && rounding->getType()->isVectorTy() &&
-                         rounding->getType()->getScalarType()->isBFloatTy();
+                         rounding->getSrcTy()->getScalarType()->isFloatTy() &&
+                         rounding->getDestTy()->getScalarType()->isBFloatTy();
   return isRounded ? rounding->getOperand(0) : nullptr;
 }
 
