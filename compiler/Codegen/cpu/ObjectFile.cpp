@@ -110,7 +110,21 @@ void registerTranslations(MLIRContext& context) {
   registerLLVMDialectTranslation(context);
 }
 
-/// Every thread of the context takes the next unit that nobody has.
+/// The units by the number of their ops, largest first: one that began last would have the end for
+/// itself.
+SmallVector<size_t> largestFirst(ArrayRef<KernelUnit> units) {
+  SmallVector<size_t> sizes, order;
+  for (const KernelUnit& unit : units) {
+    size_t ops = 0;
+    unit.module->walk([&](Operation*) { ++ops; });
+    sizes.push_back(ops);
+    order.push_back(order.size());
+  }
+  llvm::stable_sort(order, [&](size_t a, size_t b) { return sizes[a] > sizes[b]; });
+  return order;
+}
+
+/// Every thread of the context takes the largest unit that nobody has.
 Status compile(ModuleOp kernels, ArrayRef<KernelUnit> units, const TargetInfo& target,
                MutableArrayRef<std::string*> objects) {
   MLIRContext* context = kernels.getContext();
@@ -122,9 +136,11 @@ Status compile(ModuleOp kernels, ArrayRef<KernelUnit> units, const TargetInfo& t
   for (size_t i = 0; i < threads; ++i)
     machines.push_back(TITAN_TRY(createMachine(target)));
   std::vector<Status> done(units.size());
+  const SmallVector<size_t> order = largestFirst(units);
   std::atomic<size_t> next = 0;
   parallelFor(context, 0, threads, [&](size_t thread) {
-    for (size_t i = next++; i < units.size(); i = next++) {
+    for (size_t taken = next++; taken < units.size(); taken = next++) {
+      const size_t i = order[taken];
       Result<std::string> object = emitLowered(units[i].module, target, *machines[thread],
                                                llvm::CodeGenFileType::ObjectFile);
       if (object.ok())
