@@ -145,18 +145,18 @@ class Data(ErrorTest):
                 self.arrays(says=["targets", str(label), "17", str(CLASSES)], targets=targets)
 
     def test_tuples_out_of_range(self):
-        """Their places may be within the table."""
+        """Each of a tuple's numbers has its own extent of the table, and the place may be within it."""
         lookup = onnx.graph([onnx.node("GatherND", ["table", "pairs"], ["rows"])], [onnx.value("pairs", ["batch", 2], onnx.INT64)],
                             [onnx.value("rows", ["batch", CLASSES])], [onnx.tensor("table", np.ones((6, 4, CLASSES), np.float32))])
         model = self.folder / "pairs.onnx"
         model.write_bytes(onnx.model(lookup, producer="pytorch"))
         self.succeeds(COMPILE, model, "--recipe", "recipe.toml", "-o", "pairs")
-        for pair in ((0, 6), (1, -1), (-1, 3)):
+        for pair, element, extent in (((0, 6), 1, 4), ((0, 4), 1, 4), ((1, -1), 1, 4), ((-1, 3), 0, 6), ((6, 0), 0, 6)):
             with self.subTest(pair=pair):
                 pairs = np.zeros((64, 2), np.int64)
                 pairs[17] = pair
                 write_data(self.folder / "data.npz", x=None, pairs=pairs)
-                self.refused(BAD_INPUT, self.folder / "pairs", "train", "--out", "run", says=["'pairs'", "17", "6"])
+                self.refused(BAD_INPUT, self.folder / "pairs", "train", "--out", "run", says=[f"array 'pairs', sample 17: value {pair[element]}, element {element}, is not in [0, {extent})"])
 
     def test_ignored_labels_are_no_mistake(self):
         targets = np.zeros(64, np.int64)
