@@ -199,6 +199,8 @@ int64_t labelClasses(Value input) { return isOfIntegers(input) ? Labels().inBuff
 std::vector<ClassRun> classRuns(Value input, size_t leading) {
   auto type = cast<MemRefType>(input.getType());
   const int64_t all = type.getNumElements();
+  if (type.getRank() < static_cast<int64_t>(leading))
+    return {}; // it has no samples
   const int64_t elements = ShapedType::getNumElements(type.getShape().drop_front(leading));
   if (!isOfIntegers(input) || elements <= 1 || all > kMostPlaces)
     return {};
