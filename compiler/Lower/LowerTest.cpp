@@ -635,7 +635,6 @@ TEST_F(Lower, KernelsRunTogetherOnlyWhereOneFindsTheOther) {
   }
 }
 
-// Sums down columns beside sums along the rows: together as far as the machine holds the former.
 // Two pairs of equal kernels, of which the first has a value in common besides.
 TEST_F(Lower, EqualPairsDoNotTakeEachOthersOperands) {
   auto module = parse(R"(
@@ -651,6 +650,7 @@ TEST_F(Lower, EqualPairsDoNotTakeEachOthersOperands) {
   expectEquivalent(*module);
 }
 
+// Sums down columns beside sums along the rows: together as far as the machine holds the former.
 TEST_F(Lower, SumsDownColumnsOfLongRowsStayApart) {
   auto module = parse(R"(
     func.func @f(%x: tensor<12x2000xf32>) -> (tensor<12x2000xf32>, tensor<2000xf32>) {
