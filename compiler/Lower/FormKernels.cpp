@@ -34,8 +34,6 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
         op->emitOpError("has no lowering rule");
         return signalPassFailure();
       }
-      if (known.replaceAsBefore(rewriter, op))
-        continue;
       lower::LoweringBuilder lowering(rewriter, op, *machine, shared);
       if (failed(known.replace(lowerable, lowering)))
         return signalPassFailure();

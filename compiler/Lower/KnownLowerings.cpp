@@ -28,53 +28,43 @@ KeyBuilder keyOf(Operation* op) {
   return key;
 }
 
-/// Where in the model an op is.
-struct Place {
-  explicit Place(Operation* op)
-      : loc(op->getLoc()), path(op->getAttrOfType<ArrayAttr>("path")),
-        phase(op->getAttrOfType<ir::PhaseAttr>("phase")) {}
-  Location loc;
-  ArrayAttr path;
-  ir::PhaseAttr phase;
-
-  void give(Operation* copy) const {
-    copy->walk([&](Operation* inner) { inner->setLoc(loc); });
-    llvm::TypeSwitch<Operation*>(copy).Case<kernel::FusedOp, kernel::CallOp>([&](auto command) {
-      command.setPathAttr(path);
-      command.setPhaseAttr(phase);
-    });
-  }
-};
+/// Puts a command where the op of `lowering` is in the model.
+void place(Operation* command, const LoweringBuilder& lowering) {
+  command->walk([&](Operation* inner) { inner->setLoc(lowering.loc); });
+  llvm::TypeSwitch<Operation*>(command).Case<kernel::FusedOp, kernel::CallOp>([&](auto placed) {
+    placed.setPathAttr(lowering.path);
+    placed.setPhaseAttr(lowering.phase);
+  });
+}
 
 } // namespace
 
-bool KnownLowerings::Lowering::fits(Operation* op) const {
-  return fixed.empty() || (op->getBlock() == block && Place(op).phase == phase &&
+bool KnownLowerings::Lowering::fits(const LoweringBuilder& lowering) const {
+  Operation* op = lowering.op;
+  return fixed.empty() || (op->getBlock() == block && lowering.phase == phase &&
                            llvm::all_of(fixed, [&](unsigned operand) {
                              return op->getOperand(operand) == operands[operand];
                            }));
 }
 
-bool KnownLowerings::replaceAsBefore(RewriterBase& rewriter, Operation* op) {
-  ArrayRef<Lowering> equal = known_[keyOf(op).str()];
-  const Lowering* known = llvm::find_if(equal, [&](const Lowering& l) { return l.fits(op); });
-  if (known == equal.end())
-    return false;
+void KnownLowerings::Lowering::copyTo(LoweringBuilder& lowering) const {
   IRMapping copies;
-  copies.map(ValueRange(known->operands), op->getOperands());
-  rewriter.setInsertionPoint(op);
-  const Place place(op);
-  for (Operation* original : known->ops)
-    place.give(rewriter.clone(*original, copies));
-  SmallVector<Value> results;
-  for (Value result : known->results)
-    results.push_back(copies.lookupOrDefault(result));
-  rewriter.replaceOp(op, results);
-  return true;
+  copies.map(ValueRange(operands), lowering.op->getOperands());
+  for (Operation* original : ops)
+    place(lowering.builder.clone(*original, copies), lowering);
+  SmallVector<Value> replacement;
+  for (Value result : results)
+    replacement.push_back(copies.lookupOrDefault(result));
+  lowering.replace(replacement);
 }
 
 LogicalResult KnownLowerings::replace(ir::LowerableOpInterface op, LoweringBuilder& lowering) {
   SmallVector<Lowering, 1>& equal = known_[keyOf(op).str()];
+  for (const Lowering& known : equal)
+    if (known.fits(lowering)) {
+      known.copyTo(lowering);
+      return success();
+    }
   const bool hasRegions = op->getNumRegions() != 0;
   Lowering known;
   known.operands.assign(op->operand_begin(), op->operand_end());

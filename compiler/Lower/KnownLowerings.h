@@ -9,11 +9,8 @@ namespace titan::lower {
 /// that equal it but for their operands, paths and phase: in each layer of a model the same.
 class KnownLowerings : public mlir::RewriterBase::Listener {
 public:
-  /// Replaces `op` by copies of what replaced one that equals it, if there was one: is it replaced?
-  bool replaceAsBefore(mlir::RewriterBase& rewriter, mlir::Operation* op);
-
-  /// Replaces `op` by its own rule, which puts what takes its place before it. That is remembered
-  /// if it `isDecidedByOp`.
+  /// Replaces `op` by copies of what replaced one that equals it. Else by its own rule, which puts
+  /// what takes its place before it; that is remembered if it `isDecidedByOp`.
   mlir::LogicalResult replace(ir::LowerableOpInterface op, LoweringBuilder& lowering);
 
 private:
@@ -26,7 +23,8 @@ private:
     mlir::Block* block;                      ///< of what is shared
     ir::PhaseAttr phase;                     ///< the same
 
-    bool fits(mlir::Operation* op) const;
+    bool fits(const LoweringBuilder& lowering) const;
+    void copyTo(LoweringBuilder& lowering) const;
   };
 
   llvm::StringMap<llvm::SmallVector<Lowering, 1>> known_;
