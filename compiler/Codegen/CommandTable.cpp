@@ -81,7 +81,8 @@ private:
       binding.bytes = planned.bytes;
       if (planned.role == memory::BindingRole::Input) {
         binding.classes = labelClasses(planned.argument);
-        binding.runs = classRuns(planned.argument, result.name == ir::function::step ? 2 : 1);
+        binding.runs =
+            classRuns(planned.argument, binding.classes, result.name == ir::function::step ? 2 : 1);
       }
       result.bindings.push_back(std::move(binding));
     }

@@ -188,28 +188,27 @@ size_t periodOf(ArrayRef<int64_t> values) {
   return values.size();
 }
 
-bool isOfIntegers(Value input) {
-  return isa<IntegerType>(cast<ShapedType>(input.getType()).getElementType());
-}
-
 } // namespace
 
-int64_t labelClasses(Value input) { return isOfIntegers(input) ? Labels().inBuffer(input) : 0; }
+int64_t labelClasses(Value input) {
+  if (!isa<IntegerType>(cast<ShapedType>(input.getType()).getElementType()))
+    return 0;
+  return Labels().inBuffer(input);
+}
 
-std::vector<ClassRun> classRuns(Value input, size_t leading) {
+std::vector<ClassRun> classRuns(Value input, int64_t largest, size_t leading) {
   auto type = cast<MemRefType>(input.getType());
   const int64_t all = type.getNumElements();
-  if (type.getRank() < static_cast<int64_t>(leading))
-    return {}; // it has no samples
+  if (largest == 0 || type.getRank() < static_cast<int64_t>(leading))
+    return {}; // no labels, or no samples
   const int64_t elements = ShapedType::getNumElements(type.getShape().drop_front(leading));
-  if (!isOfIntegers(input) || elements <= 1 || all > kMostPlaces)
+  if (elements <= 1 || all > kMostPlaces)
     return {};
   Places places;
   for (int64_t i = 0; i < all; ++i)
     places.push_back(i % elements);
   LabelsByElement labels(elements);
   labels.inBuffer(input, places);
-  const int64_t largest = labelClasses(input);
   if (llvm::all_of(labels.classes(), [&](int64_t own) { return own == 0 || own >= largest; }))
     return {};
   std::vector<ClassRun> runs;

@@ -15,8 +15,9 @@ namespace titan::codegen {
 int64_t labelClasses(mlir::Value input);
 
 /// The same of each element of a sample of `input`, the smallest of several, where these are
-/// smaller than labelClasses for some: columns of indices into tables of different sizes. The
-/// first `leading` dimensions are microbatches and samples. Empty: they are not.
-std::vector<ClassRun> classRuns(mlir::Value input, size_t leading);
+/// smaller for some than `largest`, which labelClasses gives: columns of indices into tables of
+/// different sizes. The first `leading` dimensions are microbatches and samples. Empty: they are
+/// not.
+std::vector<ClassRun> classRuns(mlir::Value input, int64_t largest, size_t leading);
 
 } // namespace titan::codegen
