@@ -85,8 +85,9 @@ ErrorCode codeOf(const PassFailure& failure, StringRef reported) {
 Compilation::Compilation(const CompileOptions& options, const DialectRegistry& more)
     : options_(options), compiler_(more),
       name_(std::filesystem::path(options.model).stem().string()) {
-  // The check executes all of the module behind each pass, so these run one by one.
-  compiler_.context().disableMultithreading(options.checkPasses);
+  // The check executes all of the module behind each pass, so these run one by one. So do they for
+  // remarks: those of functions beside each other come in an order of chance.
+  compiler_.context().disableMultithreading(options.checkPasses || !options.remarks.empty());
   timing_.setEnabled(options.timing);
   timing_.setDisplayMode(DefaultTimingManager::DisplayMode::Tree);
   timingRoot_ = timing_.getRootScope();

@@ -35,7 +35,7 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
         return signalPassFailure();
       }
       lower::LoweringBuilder lowering(rewriter, op, *machine, shared);
-      if (failed(known.replace(lowerable, lowering)))
+      if (failed(known.replace(op, lowering, [&] { return lowerable.lower(lowering); })))
         return signalPassFailure();
     }
   }

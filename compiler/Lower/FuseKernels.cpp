@@ -20,6 +20,8 @@ namespace titan {
 namespace {
 
 constexpr unsigned mostSiblingOperands = 48;
+/// Of a kernel that goes over its points once; the addresses of more leave no registers.
+constexpr unsigned mostSweepOperands = 48;
 /// Ops that may wait for a kernel that reads the same operand.
 constexpr unsigned mostOpsToMove = 16;
 
@@ -104,9 +106,11 @@ private:
     const bool isOneSweep = first.getKernelClass() == kernel::KernelClass::Flat &&
                             second.getKernelClass() == kernel::KernelClass::Flat &&
                             lower::pointsOf(first.getSpace()) == lower::pointsOf(second.getSpace());
-    const size_t ins = isOneSweep ? factsOf(first).streams + factsOf(second).streams
-                                  : first.getIns().size() + second.getIns().size();
-    return ins + outs > maxOperands;
+    const size_t all = first.getIns().size() + second.getIns().size() + outs;
+    if (!isOneSweep)
+      return all > maxOperands;
+    return factsOf(first).streams + factsOf(second).streams + outs > maxOperands ||
+           all > mostSweepOperands;
   }
 
   FusedOp fuse(FusedOp producer, FusedOp consumer, std::string& why) {
@@ -252,12 +256,13 @@ private:
     // All of them first: a merge erases views too, and a walk would go on from an erased one.
     SmallVector<FusedOp> kernels(block.getOps<FusedOp>());
     for (FusedOp fused : kernels) {
-      if (lower::pointsOf(fused.getSpace()) > smallKernel)
+      const int64_t points = lower::pointsOf(fused.getSpace());
+      if (points > smallKernel)
         continue;
       Siblings& siblings = last[fused.getSpaceAttr()];
       FusedOp first = siblings.kernel, merged;
       if (first && first.getKernelClass() == fused.getKernelClass() &&
-          (siblings.count < smallSiblings ||
+          ((points > 1 && siblings.count < smallSiblings) ||
            first->getNumOperands() + fused->getNumOperands() <= mostSiblingOperands))
         merged = fuseSiblings(first, fused);
       siblings = merged ? Siblings{merged, siblings.count + 1} : Siblings{fused, 1};

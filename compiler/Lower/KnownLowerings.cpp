@@ -11,22 +11,32 @@ namespace titan::lower {
 
 namespace {
 
-/// Equal for ops of which the same comes.
-KeyBuilder keyOf(Operation* op) {
-  KeyBuilder key;
-  key.add(op->getName());
-  forEachMeaningAttribute(op, [&](StringAttr name, Attribute value) {
-    key.add(name);
-    key.add(value);
-  });
-  key.addTypes(op->getResultTypes());
-  llvm::SmallDenseMap<Value, unsigned, 8> numbers; // one value may be several operands
-  for (Value operand : op->getOperands()) {
-    key.add(operand.getType());
-    key.add(numbers.try_emplace(operand, numbers.size()).first->second);
+/// What is computed by ops, the last of which is the result.
+struct Computation {
+  KeyBuilder key;              ///< equal for those of which the same comes
+  SmallVector<Value> operands; ///< that none of the ops gives
+
+  explicit Computation(ArrayRef<Operation*> ops) {
+    llvm::SmallDenseMap<Value, unsigned, 16> numbers; // one value may be several operands
+    for (Operation* op : ops) {
+      key.add(op->getName());
+      forEachMeaningAttribute(op, [&](StringAttr name, Attribute value) {
+        key.add(name);
+        key.add(value);
+      });
+      key.addTypes(op->getResultTypes());
+      for (Value operand : op->getOperands()) {
+        auto [known, isNew] = numbers.try_emplace(operand, numbers.size());
+        key.add(operand.getType());
+        key.add(known->second);
+        if (isNew)
+          operands.push_back(operand);
+      }
+      for (Value result : op->getResults())
+        numbers.try_emplace(result, numbers.size());
+    }
   }
-  return key;
-}
+};
 
 /// Puts a command where the op of `lowering` is in the model.
 void place(Operation* command, const LoweringBuilder& lowering) {
@@ -39,17 +49,15 @@ void place(Operation* command, const LoweringBuilder& lowering) {
 
 } // namespace
 
-bool KnownLowerings::Lowering::fits(const LoweringBuilder& lowering) const {
-  Operation* op = lowering.op;
-  return fixed.empty() || (op->getBlock() == block && lowering.phase == phase &&
-                           llvm::all_of(fixed, [&](unsigned operand) {
-                             return op->getOperand(operand) == operands[operand];
-                           }));
+bool KnownLowerings::Lowering::fits(ValueRange others, const LoweringBuilder& lowering) const {
+  return fixed.empty() ||
+         (lowering.op->getBlock() == block && lowering.phase == phase &&
+          llvm::all_of(fixed, [&](unsigned i) { return others[i] == operands[i]; }));
 }
 
-void KnownLowerings::Lowering::copyTo(LoweringBuilder& lowering) const {
+void KnownLowerings::Lowering::copyTo(ValueRange others, LoweringBuilder& lowering) const {
   IRMapping copies;
-  copies.map(ValueRange(operands), lowering.op->getOperands());
+  copies.map(ValueRange(operands), others);
   for (Operation* original : ops)
     place(lowering.builder.clone(*original, copies), lowering);
   SmallVector<Value> replacement;
@@ -58,21 +66,24 @@ void KnownLowerings::Lowering::copyTo(LoweringBuilder& lowering) const {
   lowering.replace(replacement);
 }
 
-LogicalResult KnownLowerings::replace(ir::LowerableOpInterface op, LoweringBuilder& lowering) {
-  SmallVector<Lowering, 1>& equal = known_[keyOf(op).str()];
+LogicalResult KnownLowerings::replace(ArrayRef<Operation*> ops, LoweringBuilder& lowering,
+                                      function_ref<LogicalResult()> lower) {
+  Operation* op = ops.back();
+  Computation computation(ops);
+  SmallVector<Lowering, 1>& equal = known_[computation.key.str()];
   for (const Lowering& known : equal)
-    if (known.fits(lowering)) {
-      known.copyTo(lowering);
+    if (known.fits(computation.operands, lowering)) {
+      known.copyTo(computation.operands, lowering);
       return success();
     }
   const bool hasRegions = op->getNumRegions() != 0;
   Lowering known;
-  known.operands.assign(op->operand_begin(), op->operand_end());
+  known.operands = std::move(computation.operands);
   known.block = op->getBlock();
   known.phase = lowering.phase;
   Operation* before = op->getPrevNode();
   const Block::iterator end = std::next(op->getIterator());
-  if (failed(op.lower(lowering)))
+  if (failed(lower()))
     return failure();
   if (!lowering.isDecidedByOp || hasRegions)
     return success();

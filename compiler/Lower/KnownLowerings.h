@@ -9,22 +9,24 @@ namespace titan::lower {
 /// that equal it but for their operands, paths and phase: in each layer of a model the same.
 class KnownLowerings : public mlir::RewriterBase::Listener {
 public:
-  /// Replaces `op` by copies of what replaced one that equals it. Else by its own rule, which puts
-  /// what takes its place before it; that is remembered if it `isDecidedByOp`.
-  mlir::LogicalResult replace(ir::LowerableOpInterface op, LoweringBuilder& lowering);
+  /// Replaces the last of `ops`, that of `lowering`, which alone needs the others, by copies of what
+  /// replaced one of ops that equal them. Else by `lower`, which puts what takes its place before
+  /// it; that is remembered if it `isDecidedByOp`.
+  mlir::LogicalResult replace(llvm::ArrayRef<mlir::Operation*> ops, LoweringBuilder& lowering,
+                              llvm::function_ref<mlir::LogicalResult()> lower);
 
 private:
-  /// What an op and the values that it shares decided.
+  /// What ops and the values that they share decided.
   struct Lowering {
-    llvm::SmallVector<mlir::Value> operands; ///< of the op
+    llvm::SmallVector<mlir::Value> operands; ///< of the ops, but for results of them
     llvm::SmallVector<mlir::Operation*> ops; ///< that took its place, in their order
     llvm::SmallVector<mlir::Value> results;  ///< that took those of the op
     llvm::SmallVector<unsigned> fixed;       ///< operands that decide what is shared
     mlir::Block* block;                      ///< of what is shared
     ir::PhaseAttr phase;                     ///< the same
 
-    bool fits(const LoweringBuilder& lowering) const;
-    void copyTo(LoweringBuilder& lowering) const;
+    bool fits(mlir::ValueRange others, const LoweringBuilder& lowering) const;
+    void copyTo(mlir::ValueRange others, LoweringBuilder& lowering) const;
   };
 
   llvm::StringMap<llvm::SmallVector<Lowering, 1>> known_;

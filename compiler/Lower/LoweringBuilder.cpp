@@ -84,6 +84,13 @@ ValueRange LoweringBuilder::shared(ValueRange inputs, StringRef key,
 
 Value LoweringBuilder::elementwise(RankedTensorType type, ValueRange operands,
                                    function_ref<Value(Body&, ValueRange)> body) {
+  if (point) {
+    SmallVector<Value> elements;
+    for (Value operand : operands)
+      elements.push_back(point->lookup(operand));
+    Body here(builder, loc);
+    return here.widen(here.narrow(body(here, elements), type.getElementType()));
+  }
   AffineMap same = identity(type.getRank());
   SmallVector<Read> reads;
   for (Value operand : operands)

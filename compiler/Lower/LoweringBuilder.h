@@ -6,6 +6,7 @@
 #include "dialects/Kernel/Kernel.h"
 #include "dialects/Titan/Titan.h"
 #include "mlir/IR/AffineMap.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/PatternMatch.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -56,7 +57,7 @@ public:
   shared(mlir::ValueRange inputs, llvm::StringRef key,
          llvm::function_ref<llvm::SmallVector<mlir::Value>(LoweringBuilder&)> build);
   /// One kernel.fused that computes every element of `type` from the same elements of `operands`,
-  /// all of its shape.
+  /// all of its shape; at a `point` the element there.
   mlir::Value elementwise(mlir::RankedTensorType type, mlir::ValueRange operands,
                           llvm::function_ref<mlir::Value(Body&, mlir::ValueRange)> body);
   /// One kernel.fused that copies `source`, read through `map`, to every element of `type`.
@@ -80,13 +81,22 @@ public:
   }
   mlir::AffineExpr dim(unsigned d) const { return mlir::getAffineDimExpr(d, context); }
 
-  void replace(mlir::ValueRange values) { builder.replaceOp(op, values); }
+  void replace(mlir::ValueRange values) {
+    if (point)
+      point->map(op->getResults(), values);
+    else
+      builder.replaceOp(op, values);
+  }
   mlir::LogicalResult refuse(const llvm::Twine& reason) {
     return op->emitOpError() << "has no kernel: " << reason;
   }
 
   mlir::ArrayAttr path;
   ir::PhaseAttr phase;
+
+  /// Where `op`, an elementwise one, is computed in the body of a kernel: what tensors are at one
+  /// point, floats narrower than f32 widened.
+  mlir::IRMapping* point = nullptr;
 
   /// Do the op, the types of its operands and the machine decide what a rule gives, but for what it
   /// shares? Not where it looks at other ops, or is the first to share: such an op is lowered by

@@ -14,6 +14,7 @@ namespace titan {
 void addLowerPasses(OpPassManager& passes) {
   OpPassManager& functions = passes.nest<func::FuncOp>();
   functions.addPass(createNarrowMoves());
+  functions.addPass(createFormCones());
   functions.addPass(createFormKernels());
   // Before copies become parts of other kernels.
   functions.addPass(createAbsorbViews());

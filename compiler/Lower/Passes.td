@@ -28,6 +28,33 @@ def NarrowMoves : Lower_Pass<"narrow-moves"> {
   }];
 }
 
+def FormCones : Lower_Pass<"form-cones"> {
+  let summary = "makes one kernel of elementwise ops that only one of them reads";
+  let facts = [IsOptional, MovesRounding];
+  let description = [{
+    Elementwise ops of one shape and phase of which all but the last are read by each other alone (a maximum fanout-free cone) become one kernel: fusion would come
+    to the same, pair by pair. Broadcasts and constants that only elementwise ops read become operands and constants of their kernels. Single ops stay as they are.
+    A cone that equals one before it gets a copy of its kernel.
+
+    Before and after: titan tensor ops, and kernels where elementwise ops were.
+
+    ```mlir
+    %a = titan.mul %x, %y : tensor<4xf32>
+    %b = titan.add %a, %x : tensor<4xf32>
+    // becomes
+    %o = kernel.empty : tensor<4xf32>
+    %b = kernel.fused flat [4] ins(%x, %y : tensor<4xf32>, tensor<4xf32>) outs(%o : tensor<4xf32>) maps [...] -> (tensor<4xf32>) {
+    ^bb0(%p: f32, %q: f32):
+      %m = arith.mulf %p, %q : f32
+      %s = arith.addf %m, %p : f32
+      kernel.yield %s : f32
+    }
+    ```
+
+    Example: test/lower/form-cones.mlir.
+  }];
+}
+
 def FormKernels : Lower_Pass<"form-kernels"> {
   let summary = "replaces every titan op by kernels";
   let facts = [MovesRounding];

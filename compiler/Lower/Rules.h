@@ -27,6 +27,9 @@ template <typename Rules, typename... Ops> void attachRules(mlir::MLIRContext* c
   (Ops::template attachInterface<RuleModel<Rules, Ops>>(*context), ...);
 }
 
+/// Is the rule of `op` one LoweringBuilder::elementwise of all its operands?
+bool isElementwise(mlir::Operation* op);
+
 /// Adds each row of `terms` to that of a table of `type` which its index names, as
 /// #kernel.embedding_grad does: to the rows of `acc`, or to zero where it is null. Nothing is added
 /// to row `padding`; -1: to every row.

@@ -266,15 +266,22 @@ struct Rules {
   }
 };
 
+template <typename... Ops> struct OpList {
+  static void attach(MLIRContext* context) { attachRules<Rules, Ops...>(context); }
+  static bool contains(Operation* op) { return isa<Ops...>(op); }
+};
+using ElementwiseOps =
+    OpList<ir::NegOp, ir::AbsOp, ir::SignOp, ir::FloorOp, ir::CeilOp, ir::RoundOp, ir::ExpOp,
+           ir::Expm1Op, ir::LogOp, ir::Log1pOp, ir::SqrtOp, ir::RsqrtOp, ir::SinOp, ir::CosOp,
+           ir::AtanOp, ir::TanhOp, ir::SigmoidOp, ir::ErfOp, ir::ReluOp, ir::SiluOp, ir::SoftplusOp,
+           ir::NotOp, ir::GeluOp, ir::LeakyReluOp, ir::EluOp, ir::HardSigmoidOp, ir::IsFiniteOp,
+           ir::AddOp, ir::SubOp, ir::MulOp, ir::DivOp, ir::MaxOp, ir::MinOp, ir::PowOp, ir::RemOp,
+           ir::AndOp, ir::OrOp, ir::CompareOp, ir::SelectOp>;
+
 } // namespace
 
-void attachElementwiseRules(MLIRContext* context) {
-  attachRules<Rules, ir::NegOp, ir::AbsOp, ir::SignOp, ir::FloorOp, ir::CeilOp, ir::RoundOp,
-              ir::ExpOp, ir::Expm1Op, ir::LogOp, ir::Log1pOp, ir::SqrtOp, ir::RsqrtOp, ir::SinOp,
-              ir::CosOp, ir::AtanOp, ir::TanhOp, ir::SigmoidOp, ir::ErfOp, ir::ReluOp, ir::SiluOp,
-              ir::SoftplusOp, ir::NotOp, ir::GeluOp, ir::LeakyReluOp, ir::EluOp, ir::HardSigmoidOp,
-              ir::IsFiniteOp, ir::AddOp, ir::SubOp, ir::MulOp, ir::DivOp, ir::MaxOp, ir::MinOp,
-              ir::PowOp, ir::RemOp, ir::AndOp, ir::OrOp, ir::CompareOp, ir::SelectOp>(context);
-}
+void attachElementwiseRules(MLIRContext* context) { ElementwiseOps::attach(context); }
+
+bool isElementwise(Operation* op) { return ElementwiseOps::contains(op) || isa<ir::ConvertOp>(op); }
 
 } // namespace titan::lower
