@@ -15,6 +15,10 @@ namespace {
 /// Stack that a kernel may use for intermediate results: an eighth of a thread's usual 8 MiB.
 constexpr int64_t stackLimit = int64_t{1} << 20;
 
+/// Equal reductions up to this number are computed together: their accumulators are registers, and
+/// they need no loop over them.
+constexpr size_t mostTogether = 3;
+
 std::optional<int64_t> constantOf(Value value) {
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant)))
@@ -43,12 +47,15 @@ FailureOr<Value> ReductionPass::allocateBytes(Value value, int64_t elements) {
     return value.getDefiningOp()->emitError("intermediate results of ")
            << allocated << " bytes do not fit in the " << stackLimit
            << " bytes of a kernel's stack: lower the reduction to a kernel of its own";
+  return allocateStack(type, elements);
+}
+
+Value ReductionPass::allocateStack(Type type, int64_t elements) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(&function.getBody().front());
   Value count = arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(elements));
   return LLVM::AllocaOp::create(builder, loc, LLVM::LLVMPointerType::get(builder.getContext()),
-                                type, count, /*alignment=*/64)
-      .getResult();
+                                type, count, /*alignment=*/64);
 }
 
 FailureOr<const Memory*> ReductionPass::allocate(Value value, DimSet dims) {
@@ -149,6 +156,82 @@ void ReductionPass::overPoints(DimSet dims, int64_t longest, ArrayRef<Value> roo
 LogicalResult ReductionPass::emit(ArrayRef<const Reduction*> members,
                                   llvm::function_ref<void()> alongside) {
   const Reduction& first = *members.front();
+  const bool areWhole = (first.space & ~bound & ~first.over) == 0 && !body.lanes();
+  if (!areWhole || alongside || members.size() <= mostTogether)
+    return emitTogether(members, alongside);
+  SmallVector<const Reduction*> rest;
+  for (const EqualReductions& equal :
+       findEqualReductions(nest, members, [&](Value value) { return body.isStored(value); })) {
+    if (equal.members.size() <= mostTogether)
+      llvm::append_range(rest, equal.members);
+    else if (failed(emitEqual(equal)))
+      return failure();
+  }
+  return rest.empty() ? success() : emitTogether(rest, alongside);
+}
+
+LogicalResult ReductionPass::emitEqual(const EqualReductions& equal) {
+  const Reduction& first = *equal.members.front();
+  kernel::ReduceOp op = first.op;
+  auto count = static_cast<int64_t>(equal.members.size());
+  FailureOr<Value> results = allocateBytes(op, count);
+  if (failed(results))
+    return failure();
+  const Access single{op.getType(), 0, SmallVector<int64_t, 4>(nest.rank(), 0)};
+  auto resultAt = [&](LLVM::GEPArg index) {
+    Value pointer = LLVM::GEPOp::create(builder, loc, results->getType(), storedType(op.getType()),
+                                        *results, index);
+    return &memory.emplace_back(Memory{pointer, single, std::nullopt});
+  };
+  SmallVector<Value> tables;
+  for (ArrayRef<unsigned> places : equal.places)
+    tables.push_back(storeNumbers(places));
+  auto inOf = [&](unsigned number) {
+    return kernel::FusedOp(nest.op).getBlock().getArgument(number);
+  };
+  emitLoop(builder, loc, body.index(0), body.index(count), 1, {}, [&](Value member, ValueRange) {
+    BodyEmitter::Scope scope(body, {});
+    Value index = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), member);
+    for (auto [in, table] : llvm::zip_equal(equal.ins, tables))
+      body.setMemory(inOf(in),
+                     &memory.emplace_back(Memory{selectOperand(table, index), nest.ins[in], {}}));
+    Group group{ArrayRef(equal.members).take_front(), {op.getValue()}, nullptr, true, 0};
+    body.store(*resultAt(index), reduce(group, listOf(first.over)).front());
+    return SmallVector<Value>();
+  });
+  for (unsigned in : equal.ins)
+    body.setMemory(inOf(in), nullptr);
+  for (auto [i, reduction] : llvm::enumerate(equal.members))
+    body.setMemory(kernel::ReduceOp(reduction->op).getResult(), resultAt(static_cast<int32_t>(i)));
+  return success();
+}
+
+/// The address of `numbers`, each an i16.
+Value ReductionPass::storeNumbers(ArrayRef<unsigned> numbers) {
+  SmallVector<int16_t> words(numbers);
+  words.resize(llvm::PowerOf2Ceil(words.size()));
+  auto type = VectorType::get(static_cast<int64_t>(words.size()), builder.getI16Type());
+  Value table = allocateStack(type.getElementType(), type.getNumElements());
+  Value constant = arith::ConstantOp::create(
+      builder, loc, DenseElementsAttr::get(type, ArrayRef<int16_t>(words)));
+  LLVM::StoreOp::create(builder, loc, constant, table, /*alignment=*/64);
+  return table;
+}
+
+/// The address of the operand whose number stands at `index` of `table`.
+Value ReductionPass::selectOperand(Value table, Value index) {
+  Type pointer = table.getType(), word = builder.getI16Type();
+  Value slot = LLVM::GEPOp::create(builder, loc, pointer, word, table, LLVM::GEPArg(index));
+  Value number = LLVM::LoadOp::create(builder, loc, word, slot);
+  number = arith::ExtUIOp::create(builder, loc, builder.getI64Type(), number);
+  slot = LLVM::GEPOp::create(builder, loc, pointer, pointer, function.getArgument(0),
+                             LLVM::GEPArg(number));
+  return LLVM::LoadOp::create(builder, loc, pointer, slot);
+}
+
+LogicalResult ReductionPass::emitTogether(ArrayRef<const Reduction*> members,
+                                          llvm::function_ref<void()> alongside) {
+  const Reduction& first = *members.front();
   Group group{members, {}, alongside, false, 0};
   DimSet inner = first.space & ~bound;
   for (const Reduction* reduction : members)
@@ -186,13 +269,7 @@ LogicalResult ReductionPass::emit(ArrayRef<const Reduction*> members,
 
   SmallVector<Value> results;
   auto reduceHere = [&] {
-    group.length = body.lanes()
-                       ? body.lanes()->length
-                       : vectorLength(nest.extents[over.back()], shape.width, shape.reduction());
-    results = accumulate(group, over, true, {});
-    if (group.lanes)
-      for (auto [result, reduction] : llvm::zip_equal(results, members))
-        result = foldLanes(builder, loc, kernel::ReduceOp(reduction->op).getKind(), result);
+    results = reduce(group, over);
     for (auto [slot, result] : llvm::zip(slots, results))
       body.store(*slot, result);
   };
@@ -212,6 +289,18 @@ LogicalResult ReductionPass::emit(ArrayRef<const Reduction*> members,
     for (auto [reduction, result] : llvm::zip_equal(members, results))
       body.setReduction(reduction->op, result);
   return success();
+}
+
+/// The results of all members, in vectors of column order.
+SmallVector<Value> ReductionPass::reduce(Group& group, ArrayRef<unsigned> over) {
+  group.length = body.lanes()
+                     ? body.lanes()->length
+                     : vectorLength(nest.extents[over.back()], shape.width, shape.reduction());
+  SmallVector<Value> results = accumulate(group, over, true, {});
+  if (group.lanes)
+    for (auto [result, reduction] : llvm::zip_equal(results, group.members))
+      result = foldLanes(builder, loc, kernel::ReduceOp(reduction->op).getKind(), result);
+  return results;
 }
 
 SmallVector<Value> ReductionPass::identities(const Group& group) {
@@ -266,7 +355,8 @@ SmallVector<Value> ReductionPass::partialSums(const Group& group, unsigned dim, 
       SmallVector<Value> sums;
       for (Value root : group.roots)
         sums.push_back(body.getLanes(root));
-      group.alongside();
+      if (group.alongside)
+        group.alongside();
       for (auto [i, sum] : llvm::enumerate(sums))
         sum = combine(builder, loc, kindOf(i), carried[i], sum);
       return sums;
@@ -275,7 +365,8 @@ SmallVector<Value> ReductionPass::partialSums(const Group& group, unsigned dim, 
     SmallVector<Value> sums;
     for (Value root : group.roots)
       sums.push_back(body.getLanes(root));
-    group.alongside();
+    if (group.alongside)
+      group.alongside();
     const Lanes lanes = *body.lanes();
     for (auto [i, term] : llvm::enumerate(sums)) {
       Type element = group.roots[i].getType();

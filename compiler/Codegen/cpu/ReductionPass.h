@@ -4,6 +4,7 @@
 #include "compiler/Codegen/cpu/FusedKernel.h"
 #include "compiler/Codegen/cpu/ReductionOrder.h"
 #include "compiler/Codegen/kernel/BodyEmitter.h"
+#include "compiler/Codegen/kernel/EqualReductions.h"
 
 #include <deque>
 
@@ -17,9 +18,9 @@ public:
   DimSet bound;
 
   /// Computes reductions that run over the same dimensions and wait for nothing more, and hands the
-  /// results to the body emitter. `alongside` runs at every point (or vector) of the pass, when all
-  /// that the reductions read there has been read. Fails with a diagnostic when results do not fit
-  /// on the stack.
+  /// results to the body emitter. `alongside`, if any, runs at every point (or vector) of the pass,
+  /// when all that the reductions read there has been read. Fails with a diagnostic when results do
+  /// not fit on the stack.
   mlir::LogicalResult emit(llvm::ArrayRef<const Reduction*> group,
                            llvm::function_ref<void()> alongside);
 
@@ -42,6 +43,11 @@ public:
 private:
   /// The loops of one group around the choice of lane or column order.
   struct Group;
+  mlir::LogicalResult emitTogether(llvm::ArrayRef<const Reduction*> group,
+                                   llvm::function_ref<void()> alongside);
+  /// Sums of rows that are equal, one after the other, in a loop over them.
+  mlir::LogicalResult emitEqual(const EqualReductions& equal);
+  llvm::SmallVector<mlir::Value> reduce(Group& group, llvm::ArrayRef<unsigned> over);
   llvm::SmallVector<mlir::Value> accumulate(const Group& group, llvm::ArrayRef<unsigned> over,
                                             bool alone, mlir::ValueRange totals);
   llvm::SmallVector<mlir::Value> partialSums(const Group& group, unsigned dim, mlir::Value low,
@@ -50,6 +56,9 @@ private:
   void overScalars(llvm::ArrayRef<unsigned> dims, llvm::ArrayRef<mlir::Value> roots,
                    llvm::function_ref<void()> step);
   mlir::FailureOr<mlir::Value> allocateBytes(mlir::Value value, int64_t elements);
+  mlir::Value allocateStack(mlir::Type type, int64_t elements);
+  mlir::Value storeNumbers(llvm::ArrayRef<unsigned> numbers);
+  mlir::Value selectOperand(mlir::Value table, mlir::Value index);
 
   BodyEmitter& body;
   mlir::OpBuilder& builder;

@@ -57,7 +57,7 @@ LogicalResult UnitEmitter::emit(const std::optional<Block>& block) {
   }
   for (const ReductionGroup& group :
        groupsOf([&](const Reduction& r) { return lacksBlock(r.space); }))
-    if (failed(passes.emit(group, [] {})))
+    if (failed(passes.emit(group, nullptr)))
       return failure();
   if (failed(emitBlock(*block)))
     return failure();
@@ -91,10 +91,12 @@ LogicalResult UnitEmitter::emitReductions(ArrayRef<ReductionGroup> groups, DimSe
           return failure();
         computed.push_back({value.value, *memory});
       }
-    LogicalResult emitted = passes.emit(group, [&] {
+    auto keep = [&] {
       for (auto [value, memory] : computed)
         body.store(*memory, body.getLanes(value));
-    });
+    };
+    LogicalResult emitted =
+        passes.emit(group, computed.empty() ? nullptr : llvm::function_ref<void()>(keep));
     if (failed(emitted))
       return failure();
     for (auto [value, memory] : computed)

@@ -98,6 +98,8 @@ public:
   /// From here on `value`, an in or of an op with one result, is loaded from `memory`, which must
   /// stay. Null: from where it was loaded or computed before.
   void setMemory(mlir::Value value, const Memory* memory);
+  /// Does `value` have such a place?
+  bool isStored(mlir::Value value) const { return stored.lookup(value) != nullptr; }
   mlir::Value load(const Memory& memory);
 
   const std::optional<Lanes>& lanes() const;
