@@ -7,6 +7,7 @@
 #include "compiler/Pipeline/Pipeline.h"
 #include "compiler/Shard/AutoSync.h"
 #include "compiler/Support/RecipeAttribute.h"
+#include "compiler/Support/Verification.h"
 #include "dialects/Titan/Titan.h"
 #include "frontend/nn/Builder.h"
 #include "frontend/nn/Models.h"
@@ -39,15 +40,6 @@ bool isRejected(Operation* op, StringRef reported) {
   });
   return failed(verify(op)) && reported.contains(first);
 }
-
-/// Is each pass verified? It is in builds with assertions. Others verify what is printed or becomes
-/// code, and the last stage of tensor ops: most of the time of a compilation would be the
-/// verifier's, who reads all of the module for passes that change a little of it.
-#ifdef NDEBUG
-constexpr bool verifiesEachPass = false;
-#else
-constexpr bool verifiesEachPass = true;
-#endif
 
 struct PassFailure {
   std::string pass;

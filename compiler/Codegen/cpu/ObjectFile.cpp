@@ -4,6 +4,7 @@
 #include "compiler/Codegen/cpu/CpuFeatures.h"
 #include "compiler/Codegen/cpu/KernelUnits.h"
 #include "compiler/Codegen/cpu/LowerToLlvm.h"
+#include "compiler/Support/Verification.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Threading.h"
@@ -89,7 +90,7 @@ Status lower(ModuleOp kernels, const TargetInfo& target, bool inUnits) {
   });
   PassManager passes(kernels.getContext());
   addLowerToLlvmPasses(inUnits ? passes.nest<ModuleOp>() : passes, hasBf16(target));
-  if (failed(passes.run(kernels)))
+  if (failed(runVerified(passes, kernels)))
     return Error::internal("kernels do not lower to LLVM: {}", message);
   return {};
 }

@@ -1,6 +1,7 @@
 #include "compiler/Codegen/cuda/LowerToPtx.h"
 
 #include "compiler/Codegen/kernel/Passes.h"
+#include "compiler/Support/Verification.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
@@ -99,7 +100,7 @@ Status lower(KernelModule& kernels) {
   });
   PassManager passes(context);
   addLowerToNvvmPasses(passes);
-  if (failed(passes.run(kernels.module())))
+  if (failed(runVerified(passes, kernels.module())))
     return Error::internal("kernels do not lower to LLVM: {}", message);
   markEntries(kernels);
   return {};
