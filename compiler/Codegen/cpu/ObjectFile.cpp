@@ -66,19 +66,35 @@ Result<std::unique_ptr<llvm::TargetMachine>> createMachine(const TargetInfo& inf
 
 bool hasBf16(const TargetInfo& target) { return CpuFeatures(target).has("avx512bf16"); }
 
-/// `machine` is asked by one thread at a time.
-Result<std::string> emitFile(llvm::Module& module, llvm::TargetMachine& machine,
-                             llvm::CodeGenFileType type) {
-  module.setTargetTriple(llvm::Triple(triple));
-  module.setDataLayout(machine.createDataLayout());
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream stream(bytes);
-  llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, stream, nullptr, type))
-    return Error::internal("LLVM cannot emit files for {}", machine.getTargetCPU().str());
-  passes.run(module);
-  return std::string(bytes.data(), bytes.size());
-}
+/// LLVM's passes down to a file, which are made once: that takes as long as a small kernel's code.
+/// Used by one thread at a time.
+class FileEmitter {
+public:
+  static Result<std::unique_ptr<FileEmitter>> create(const TargetInfo& target,
+                                                     llvm::CodeGenFileType type) {
+    std::unique_ptr<FileEmitter> emitter(new FileEmitter(TITAN_TRY(createMachine(target))));
+    if (emitter->machine_->addPassesToEmitFile(emitter->passes_, emitter->stream_, nullptr, type))
+      return Error::internal("LLVM cannot emit files for {}", target.cpu);
+    return emitter;
+  }
+
+  std::string emit(llvm::Module& module) {
+    module.setTargetTriple(llvm::Triple(triple));
+    module.setDataLayout(machine_->createDataLayout());
+    bytes_.clear();
+    passes_.run(module);
+    return std::string(bytes_.data(), bytes_.size());
+  }
+
+private:
+  explicit FileEmitter(std::unique_ptr<llvm::TargetMachine> machine)
+      : machine_(std::move(machine)) {}
+
+  std::unique_ptr<llvm::TargetMachine> machine_;
+  llvm::SmallVector<char, 0> bytes_;
+  llvm::raw_svector_ostream stream_{bytes_};
+  llvm::legacy::PassManager passes_;
+};
 
 /// Lowers what is inside `kernels`: its functions, or those of the modules in it.
 Status lower(ModuleOp kernels, const TargetInfo& target, bool inUnits) {
@@ -95,15 +111,14 @@ Status lower(ModuleOp kernels, const TargetInfo& target, bool inUnits) {
   return {};
 }
 
-Result<std::string> emitLowered(ModuleOp kernels, const TargetInfo& target,
-                                llvm::TargetMachine& machine, llvm::CodeGenFileType type) {
+Result<std::string> emitLowered(ModuleOp kernels, const TargetInfo& target, FileEmitter& emitter) {
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(kernels, context, "kernels");
   if (!module)
     return Error::internal("kernels do not translate to LLVM IR");
   if (!hasBf16(target))
     defineBf16Rounding(*module);
-  return emitFile(*module, machine, type);
+  return emitter.emit(*module);
 }
 
 void registerTranslations(MLIRContext& context) {
@@ -133,17 +148,16 @@ Status compile(ModuleOp kernels, ArrayRef<KernelUnit> units, const TargetInfo& t
   registerTranslations(*context);
   TITAN_TRY(lower(kernels, target, /*inUnits=*/true));
   const size_t threads = std::min<size_t>(context->getNumThreads(), units.size());
-  std::vector<std::unique_ptr<llvm::TargetMachine>> machines;
+  std::vector<std::unique_ptr<FileEmitter>> emitters;
   for (size_t i = 0; i < threads; ++i)
-    machines.push_back(TITAN_TRY(createMachine(target)));
+    emitters.push_back(TITAN_TRY(FileEmitter::create(target, llvm::CodeGenFileType::ObjectFile)));
   std::vector<Status> done(units.size());
   const SmallVector<size_t> order = largestFirst(units);
   std::atomic<size_t> next = 0;
   parallelFor(context, 0, threads, [&](size_t thread) {
     for (size_t taken = next++; taken < units.size(); taken = next++) {
       const size_t i = order[taken];
-      Result<std::string> object = emitLowered(units[i].module, target, *machines[thread],
-                                               llvm::CodeGenFileType::ObjectFile);
+      Result<std::string> object = emitLowered(units[i].module, target, *emitters[thread]);
       if (object.ok())
         *objects[i] = object.take();
       else
@@ -194,8 +208,8 @@ Result<std::string> emitKernelAssembly(ModuleOp kernels, const TargetInfo& targe
   registerTranslations(*kernels.getContext());
   WithoutLoopStrengthReduction switched;
   TITAN_TRY(lower(kernels, target, /*inUnits=*/false));
-  auto machine = TITAN_TRY(createMachine(target));
-  return emitLowered(kernels, target, *machine, llvm::CodeGenFileType::AssemblyFile);
+  auto emitter = TITAN_TRY(FileEmitter::create(target, llvm::CodeGenFileType::AssemblyFile));
+  return emitLowered(kernels, target, *emitter);
 }
 
 } // namespace titan::codegen
