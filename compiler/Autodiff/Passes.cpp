@@ -20,8 +20,6 @@ void addDifferentiatePasses(mlir::OpPassManager& passes) {
   // Rules build constants, and forward values again where they need them: fold, then share.
   passes.addPass(createFolding());
   passes.addPass(createCombineDuplicates());
-  // What lost its last use to the sharing goes.
-  passes.addPass(createFolding());
   passes.addPass(createDecidePrecision());
   passes.addPass(createVerifyDifferentiate());
 }
