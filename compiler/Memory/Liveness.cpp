@@ -91,10 +91,9 @@ llvm::MapVector<kernel::BufferOp, LiveRange> computeLiveRanges(func::FuncOp func
   for (auto [number, command] : llvm::enumerate(commands)) {
     if (command.kind != Command::Kind::Run)
       continue;
-    for (Value root : readsOf(command.op))
-      use(root, command.op, number);
-    for (Value root : writesOf(command.op))
-      use(root, command.op, number);
+    // What is a buffer is read or written.
+    for (Value operand : command.op->getOperands())
+      use(rootOf(operand), command.op, number);
   }
   return ranges;
 }
