@@ -163,7 +163,7 @@ Result<CheckReport> checkModel(mlir::MLIRContext& context, const std::string& pa
   if (!module.ok() && module.error().code() != ErrorCode::BadInput)
     return module.takeError();
   if (module.ok())
-    llvm::append_range(report.notes, notesOfNumbers(**module));
+    llvm::append_range(report.notes, notesOfModule(**module));
   else
     report.error = module.error().message();
   return report;

@@ -561,7 +561,7 @@ Result<OwningOpRef<ModuleOp>> importOnnx(MLIRContext& context, const std::string
       importGraph(context, graph, *names, recipe, options.instrument);
   if (!module.ok())
     return module.takeError().withContext(path);
-  llvm::append_range(report.notes, notesOfNumbers(**module));
+  llvm::append_range(report.notes, notesOfModule(**module));
   return module;
 }
 

@@ -47,8 +47,9 @@ Result<Graph> readModel(const std::string& path, const Recipe& recipe,
 /// What the user should know of a model, a line each, a cause once: `--check` and a compilation
 /// print the same.
 std::vector<std::string> notesOf(const Graph& graph, const NameTable& names, const Recipe& recipe);
-/// The same of an imported module: sources of random numbers, which draw in evaluation too.
-std::vector<std::string> notesOfNumbers(mlir::ModuleOp module);
+/// The same of an imported module: sources of random numbers, which draw in evaluation too, and
+/// look-ups at computed indices.
+std::vector<std::string> notesOfModule(mlir::ModuleOp module);
 
 /// The names file that `options` or `recipe` name, or no overrides.
 Result<NameOverrides> nameOverrides(const Recipe& recipe, const ImportOptions& options);

@@ -1,6 +1,7 @@
 // What the user should know of an import beside the names of tensors: what exporters lose of nodes,
 // and how norms of the batch and random numbers are trained.
 #include "frontend/onnx/Import.h"
+#include "frontend/onnx/IndexRanges.h"
 #include "frontend/onnx/convert/Conversion.h"
 #include "frontend/onnx/name/Scopes.h"
 #include "frontend/onnx/name/Values.h"
@@ -154,12 +155,39 @@ static constexpr NoteCause kDrawsInEvaluation = {
     "{} draws random numbers, in evaluation too, there with seed and step 0",
     "{} nodes draw random numbers, in evaluation too, there with seed and step 0: {}"};
 
-std::vector<std::string> notesOfNumbers(ModuleOp module) {
+static constexpr NoteCause kComputedIndex = {
+    "{} looks up at indices that the model computes: one beyond what it looks up takes the nearest "
+    "place, where the source may have an error",
+    "{} nodes look up at indices that the model computes: one beyond what they look up takes the "
+    "nearest place, where the source may have an error: {}"};
+
+static std::string nodeOf(Operation* op) {
+  auto name = dyn_cast<NameLoc>(op->getLoc());
+  return fmt::format("node '{}'", name ? printable(name.getName().str()) : "");
+}
+
+/// The indices of a look-up, and the extent of the dimension that they are of; null: it is none.
+static std::pair<Value, int64_t> lookedUp(Operation* op) {
+  if (auto lookup = dyn_cast<ir::EmbeddingOp>(op))
+    return {lookup.getIndices(), ir::tensorType(lookup.getTable()).getDimSize(0)};
+  if (auto gather = dyn_cast<ir::GatherOp>(op))
+    return {gather.getIndices(), ir::tensorType(gather.getOperand()).getDimSize(gather.getDim())};
+  return {};
+}
+
+std::vector<std::string> notesOfModule(ModuleOp module) {
   Notes notes;
-  module.walk([&](ir::RandomOp random) {
-    auto name = dyn_cast<NameLoc>(random.getLoc());
-    notes.add(kDrawsInEvaluation,
-              fmt::format("node '{}'", name ? printable(name.getName().str()) : ""));
+  IndexRanges ranges;
+  module.walk([&](Operation* op) {
+    ranges.visit(op);
+    if (isa<ir::RandomOp>(op))
+      notes.add(kDrawsInEvaluation, nodeOf(op));
+    const auto [indices, extent] = lookedUp(op);
+    if (!indices || ranges.isData(indices))
+      return;
+    const Range range = ranges.of(indices);
+    if (range.low < 0 || range.high >= static_cast<double>(extent))
+      notes.add(kComputedIndex, nodeOf(op));
   });
   return notes.lines();
 }

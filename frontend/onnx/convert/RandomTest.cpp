@@ -60,7 +60,7 @@ TEST_F(RandomTest, ANoteNamesWhatDrawsInEvaluation) {
   Graph graph = parseGraph(source("RandomNormal", {8, 3}).bytes(), "m.onnx", "").take();
   auto module = importGraph(context_, graph, nameTensors(graph).take(), recipe_);
   ASSERT_TRUE(module.ok());
-  EXPECT_EQ(notesOfNumbers(**module),
+  EXPECT_EQ(notesOfModule(**module),
             std::vector<std::string>{"node 'noise' draws random numbers, in evaluation too, there "
                                      "with seed and step 0"});
 }
