@@ -3,6 +3,8 @@
 #include "frontend/onnx/Import.h"
 #include "frontend/onnx/IndexRanges.h"
 #include "frontend/onnx/convert/Conversion.h"
+#include "frontend/onnx/fold/HostTensor.h"
+#include "frontend/onnx/name/Exporter.h"
 #include "frontend/onnx/name/Scopes.h"
 #include "frontend/onnx/name/Values.h"
 
@@ -89,6 +91,35 @@ static void noteStrided(Notes& notes, const Graph& graph) {
   noteNodes(notes, graph, kStrided, [&](const Node& node) {
     return graph.fromPyTorch() && node.opType == "Gather" && node.inputs.size() == 2 &&
            lists.contains(node.inputs[0]) && positions.contains(node.inputs[1]);
+  });
+}
+
+static constexpr NoteCause kLowestMask = {
+    "{} may be the mask of scaled_dot_product_attention, in which torch.export writes the lowest "
+    "number for minus infinity: a query whose keys are all masked attends to all alike then, and "
+    "has no result in PyTorch; export to opset 18 or later",
+    "{} nodes may be masks of scaled_dot_product_attention, in which torch.export writes the "
+    "lowest number for minus infinity: a query whose keys are all masked attends to all alike "
+    "then, and has no result in PyTorch; export to opset 18 or later: {}"};
+
+/// The one element of a constant.
+static std::optional<double> numberOf(const Graph& graph, const std::string& value) {
+  auto constant = graph.initializers.find(value);
+  if (constant == graph.initializers.end() || elementCount(constant->second.shape) != 1 ||
+      !constant->second.missing.empty())
+    return std::nullopt;
+  Result<HostTensor> host = toHost(constant->second);
+  return host.ok() && host->isFloat() ? std::optional(host->real(0)) : std::nullopt;
+}
+
+/// A conversion to another opset drops the fx node, by which such a mask is known.
+static void noteLowestMasks(Notes& notes, const Graph& graph) {
+  if (!isConverted(graph))
+    return;
+  noteNodes(notes, graph, kLowestMask, [&](const Node& node) {
+    return node.opType == "Where" && node.inputs.size() == 3 &&
+           !graph.initializers.contains(node.inputs[0]) && numberOf(graph, node.inputs[1]) == 0 &&
+           numberOf(graph, node.inputs[2]) == std::numeric_limits<float>::lowest();
   });
 }
 
@@ -219,6 +250,7 @@ std::vector<std::string> notesOf(const Graph& graph, const NameTable& names, con
   noteSmoothing(all, graph);
   noteUnsummedUpdates(all, graph);
   noteStrided(all, graph);
+  noteLowestMasks(all, graph);
   noteInstanceStatistics(all, graph);
   noteCumulativeStatistics(all, graph, recipe.model.mode == "train");
   if (recipe.model.mode == "train")

@@ -71,6 +71,26 @@ TEST_F(AttentionTest, WhatABooleanMaskForbidsHasNoPart) {
   EXPECT_HAS(masked("where.self"), "-3.40282347E+38");
 }
 
+/// A conversion to another opset drops the metadata by which it is known.
+TEST_F(AttentionTest, ALowestNumberWithoutMetadataHasANote) {
+  const auto masked = [&](float forbidden) {
+    ModelBuilder model = grouped();
+    model.model.set_producer_name("pytorch");
+    model.input("mask", {-1, 1, 6, 6}, kBool).input("scores", {-1, 4, 6, 6});
+    model.floats("zero", {}, {0});
+    model.floats("lowest", {}, {forbidden});
+    model.node("Where", {"mask", "zero", "lowest"}, {"bias"}, "node_where");
+    model.node("Add", {"scores", "bias"}, {"y"}, "node_add");
+    return notes(model);
+  };
+  const std::string note =
+      "node 'node_where' (Where) may be the mask of scaled_dot_product_attention, in which "
+      "torch.export writes the lowest number for minus infinity: a query whose keys are all masked "
+      "attends to all alike then, and has no result in PyTorch; export to opset 18 or later";
+  EXPECT_TRUE(llvm::is_contained(masked(-3.4028235e38f), note));
+  EXPECT_FALSE(llvm::is_contained(masked(-1e9f), note));
+}
+
 /// Scores to which the mask itself is added.
 TEST_F(AttentionTest, ABooleanMaskThatIsAddedForbids) {
   const auto masked = [&](const char* source) {
