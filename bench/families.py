@@ -24,6 +24,7 @@ import protocol
 LOSS_TOLERANCE = {"f32": 2e-3, "bf16": 2e-2}
 ROWS = {"resnet18": "ResNet-18 for images of 32 x 32, batch 32", "mobilenet": "MobileNetV3-small, 96 x 96, batch 32",
         "unet": "U-Net of four levels from 32 channels, 64 x 64, GroupNorm, batch 8", "lstm": "LSTM, 2 layers of 512, 128 of 1000 words, batch 32"}
+WITH_JAX = ("resnet18", "lstm")
 
 
 def contenders_of(folder, name, precision, arguments):
@@ -34,6 +35,8 @@ def contenders_of(folder, name, precision, arguments):
         return other | {"Titan": of("titan", arguments.tools)}
     # An LSTM has no channels, and torch.compile leaves nn.LSTM to eager.
     peers = {"PyTorch, channels last": of("pytorch", "last"), "torch.compile": of("pytorch", "last", "compile")} if name != "lstm" else {}
+    if name in WITH_JAX:
+        peers["JAX jit"] = of("jax_jit")
     return other | {"PyTorch eager": of("pytorch"), "Titan": of("titan", arguments.tools)} | peers
 
 

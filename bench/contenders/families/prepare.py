@@ -1,8 +1,8 @@
 """Writes what the contenders of one row start from: prepare.py FOLDER ROW
 
-FOLDER/weights.pt   state_dict() of the fresh model
-FOLDER/data.npz     samples `x` and `targets`, BATCHES batches
-FOLDER/model.onnx   the export for Titan, in train mode, its weights beside it
+FOLDER/weights.safetensors  state_dict() of the fresh model
+FOLDER/data.npz             samples `x` and `targets`, BATCHES batches
+FOLDER/model.onnx           the export for Titan, in train mode, its weights beside it
 """
 import logging
 import sys
@@ -13,6 +13,7 @@ import protocol
 
 protocol.limit_threads()
 import torch
+from safetensors.torch import save_file
 
 import problem
 from models import MODELS
@@ -23,7 +24,7 @@ def main(folder, name):
     warnings.simplefilter("ignore")
     torch.manual_seed(0)
     model = MODELS[name]().train()
-    torch.save(model.state_dict(), folder / "weights.pt")
+    save_file(model.state_dict(), folder / "weights.safetensors")
     x = problem.write_data(folder, problem.ROWS[name])
     torch.onnx.export(model, (torch.from_numpy(x),), str(folder / "model.onnx"), dynamo=True, optimize=False, external_data=True,
                       input_names=["x"], output_names=["logits"], verbose=False)

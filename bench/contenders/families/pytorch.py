@@ -7,6 +7,7 @@ import sys
 
 import with_pytorch  # before PyTorch: it limits the threads
 import torch
+from safetensors.torch import load_file
 
 import problem
 from models import MODELS
@@ -15,7 +16,7 @@ folder, name, precision = problem.arguments()
 row = problem.ROWS[name]
 layout = torch.channels_last if "last" in sys.argv else torch.contiguous_format
 model = MODELS[name]().train()
-model.load_state_dict(torch.load(folder / "weights.pt"))
+model.load_state_dict(load_file(folder / "weights.safetensors"))
 model.to(memory_format=layout)
 lower = torch.autocast("cpu", torch.bfloat16) if precision == "bf16" else contextlib.nullcontext()
 
