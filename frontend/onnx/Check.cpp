@@ -1,6 +1,7 @@
 #include "frontend/onnx/Check.h"
 
 #include "frontend/onnx/convert/Conversion.h"
+#include "frontend/onnx/name/Exporter.h"
 #include "frontend/onnx/name/Scopes.h"
 
 #include <nlohmann/json.hpp>

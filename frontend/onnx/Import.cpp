@@ -8,6 +8,7 @@
 #include "frontend/onnx/convert/RebindBatch.h"
 #include "frontend/onnx/convert/Rows.h"
 #include "frontend/onnx/convert/States.h"
+#include "frontend/onnx/name/Exporter.h"
 #include "frontend/onnx/name/MissingMasks.h"
 #include "frontend/onnx/name/Scopes.h"
 #include "frontend/onnx/name/Values.h"

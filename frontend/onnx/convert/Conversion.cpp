@@ -240,18 +240,6 @@ std::optional<DType> Conversion::namedType(const char* attribute,
                                                 : std::nullopt;
 }
 
-bool holdsFoldedNorm(const Node& node) {
-  const bool takesWeights =
-      node.opType == "Conv" || node.opType == "ConvTranspose" || node.opType == "Gemm";
-  if (!node.domain.empty() || !takesWeights)
-    return false;
-  // A conversion to another opset drops the fx node.
-  const std::vector<std::string_view> rules = rewriterRules(node);
-  return scopeOf(node).isBatchNorm || std::ranges::any_of(rules, [](std::string_view rule) {
-           return rule.starts_with("FuseBatchNormInto");
-         });
-}
-
 Result<Value> Conversion::contract(Value lhs, Value rhs, ArrayRef<int64_t> lhsBatch,
                                    ArrayRef<int64_t> rhsBatch, int64_t lhsContracting,
                                    int64_t rhsContracting) const {

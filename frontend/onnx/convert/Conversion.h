@@ -147,9 +147,6 @@ public:
   std::map<size_t, HostTensor> empty; ///< outputs that have no elements
 };
 
-/// Did the exporter multiply a norm of the batch into the weights of `node`, a convolution or a
-/// product? They keep the source's names and are other tensors, which train otherwise.
-bool holdsFoldedNorm(const Node& node);
 /// Is a BatchNormalization written, or was it run, in training form?
 bool usesBatchStatistics(const Node& node);
 

@@ -141,5 +141,25 @@ TEST(Account, StrictNamesListWhatIsNotExact) {
   EXPECT_NE(strict.error().message().find("\n  "), std::string::npos);
 }
 
+// torch.export's optimizer multiplies the norm behind a convolution into its weight, which keeps its
+// name.
+TEST(Account, AWeightWithANormInItIsNotTheSources) {
+  ModelBuilder model;
+  model.model.set_producer_name("pytorch");
+  model.input("x", {-1, 2, 5}).output("y").floats("c.weight", {3, 2, 2}, std::vector<float>(12, 1));
+  ModelBuilder::setSource(
+      model.node("Conv", {"x", "c.weight"}, {"y"}), "n",
+      "_native_batch_norm_legit_no_training.default",
+      "%conv, %p_n_weight, %p_n_bias, %b_n_running_mean, %b_n_running_var, 0.1, 1e-05");
+  model.signature("p_c_weight: PARAMETER target='c.weight'\n"
+                  "p_n_weight: PARAMETER target='n.weight'\n"
+                  "p_n_bias: PARAMETER target='n.bias'\n");
+  Graph graph = parseGraph(model.bytes(), "m.onnx", "").take();
+  const Account account = nameTensors(graph).take().account;
+  for (const AccountLine& line : account.lines)
+    EXPECT_NE(line.standing, Standing::Exact) << line.name;
+  EXPECT_EQ(std::ranges::count(account.lines, "c.weight", &AccountLine::name), 1);
+}
+
 } // namespace
 } // namespace titan::frontend

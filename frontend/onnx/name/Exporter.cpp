@@ -84,4 +84,16 @@ std::vector<std::string_view> rewriterRules(const Node& node) {
   return rules;
 }
 
+bool holdsFoldedNorm(const Node& node) {
+  const bool takesWeights =
+      node.opType == "Conv" || node.opType == "ConvTranspose" || node.opType == "Gemm";
+  if (!node.domain.empty() || !takesWeights)
+    return false;
+  // A conversion to another opset drops the fx node.
+  const std::vector<std::string_view> rules = rewriterRules(node);
+  return scopeOf(node).isBatchNorm || std::ranges::any_of(rules, [](std::string_view rule) {
+           return rule.starts_with("FuseBatchNormInto");
+         });
+}
+
 } // namespace titan::frontend

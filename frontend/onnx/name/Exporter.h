@@ -15,5 +15,8 @@ bool namesFxValue(std::string_view name);
 
 /// The rules by which onnxscript's optimizer made `node` of others, as it lists them.
 std::vector<std::string_view> rewriterRules(const Node& node);
+/// Did the exporter multiply a norm of the batch into the weights of `node`, a convolution or a
+/// product? They keep the source's names and are other tensors, which train otherwise.
+bool holdsFoldedNorm(const Node& node);
 
 } // namespace titan::frontend

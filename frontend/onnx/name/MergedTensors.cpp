@@ -1,6 +1,7 @@
 // Tensors that torch.export's optimizer merged for their equal values, whose readers still say
 // which parameter, or which value that it folded, each of them reads.
 #include "frontend/onnx/name/Derived.h"
+#include "frontend/onnx/name/Exporter.h"
 #include "frontend/onnx/name/FxArguments.h"
 #include "frontend/onnx/name/Names.h"
 #include "frontend/onnx/name/SourceModel.h"
@@ -43,15 +44,29 @@ public:
         if (auto tensor = graph_.initializers.find(graph_.nodes[i].inputs[k]);
             tensor != graph_.initializers.end())
           separate(i, k, tensor->second);
+    for (const std::string& tensor : merged_)
+      if (folded_.contains(tensor) && !isRead(tensor))
+        remove(tensor);
+      else
+        graph_.notes.add(kMerged, inQuotes(tensor));
   }
 
 private:
+  bool isRead(const std::string& value) const {
+    const auto reads = [&](const Node& node) {
+      return std::ranges::find(node.inputs, value) != node.inputs.end();
+    };
+    return std::ranges::any_of(graph_.nodes, reads) ||
+           std::ranges::any_of(graph_.outputs,
+                               [&](const Port& output) { return output.name == value; });
+  }
+
   void separate(size_t index, size_t k, const Tensor& tensor) {
     std::string& read = graph_.nodes[index].inputs[k];
     const std::string original = read;
     if (const std::string name = nameBehind(index, tensor); !name.empty()) {
       addCopy(graph_, original, name, /*nameless=*/false);
-      graph_.notes.add(kMerged, inQuotes(original));
+      noteMerged(original);
       read = name;
       return;
     }
@@ -69,12 +84,24 @@ private:
     auto [it, fresh] = names.try_emplace(identity, "");
     if (fresh) {
       it->second = fmt::format("{}#{}", original, names.size() - 1);
+      if (holdsFoldedNorm(graph_.nodes[index]))
+        folded_.insert(original);
       addCopy(graph_, original, it->second, /*nameless=*/true);
       // Integers without a name of the source are axes and shapes.
       if (isFloating(tensor.dtype) || graph_.signature.byName(original))
-        graph_.notes.add(kMerged, inQuotes(original));
+        noteMerged(original);
     }
     read = it->second;
+  }
+
+  void remove(const std::string& tensor) {
+    graph_.initializers.erase(tensor);
+    std::erase(graph_.initializerOrder, tensor);
+  }
+
+  void noteMerged(const std::string& tensor) {
+    if (std::ranges::find(merged_, tensor) == merged_.end())
+      merged_.push_back(tensor);
   }
 
   /// Which tensor of the source operand `k` is: the mangled name of a parameter, or "%add_1" of
@@ -187,6 +214,8 @@ private:
 
   Graph& graph_;
   std::vector<Scope> scopes_;               ///< by node
+  std::vector<std::string> merged_;         ///< in the order of their readers
+  std::set<std::string> folded_;            ///< of them: in place of which a product with a norm is
   std::set<std::string> known_;             ///< values that the graph has
   std::map<std::string, int64_t> elements_; ///< of initializers, by mangled name
   std::set<std::string> parameters_;        ///< that fx nodes name, mangled
