@@ -58,6 +58,20 @@ static bool isBound(const Facts& facts, const NamedTensor& tensor) {
          });
 }
 
+static bool isStatistic(std::string_view leaf) {
+  return leaf == "running_mean" || leaf == "running_var";
+}
+
+/// Does the module of `tensor` compute a norm by its running statistics itself? Detection models
+/// have such norms, all of whose tensors are buffers (FrozenBatchNorm2d).
+static bool isOfWrittenNorm(const Facts& facts, const NamedTensor& tensor) {
+  const std::string module(moduleOf(tensor.initializer));
+  return !module.empty() && facts.graph.initializers.contains(module + ".running_var") &&
+         std::ranges::none_of(facts.usesOf(tensor).uses, [&](const Use& use) {
+           return facts.nodeOf(use).opType == "BatchNormalization";
+         });
+}
+
 /// The kind of a tensor that has kept its name and takes part in floating arithmetic. state_dict()
 /// lists parameters and buffers alike, and so does the TorchScript exporter; what torch.nn's layers
 /// call weight and bias are parameters.
@@ -67,6 +81,14 @@ static void classifyLegacy(const Facts& facts, NamedTensor& tensor) {
   if (!facts.isLegacy())
     return;
   std::string_view leaf = leafOf(tensor.initializer);
+  if (isStatistic(leaf)) {
+    tensor.kind = TensorKind::Buffer;
+    return;
+  }
+  if (isOfWrittenNorm(facts, tensor)) {
+    tensor.doubt = &kPerhapsBuffer;
+    return;
+  }
   bool weight = leaf.starts_with("weight") || leaf.ends_with("weight");
   bool bias = leaf.starts_with("bias") || leaf.ends_with("bias");
   if (weight || (bias && (file.shape.size() <= 1 || tensor.role == Role::NormBias)) ||

@@ -191,6 +191,27 @@ TEST(LegacyFolds, BuffersInArithmeticAreNoted) {
                          "tell: --names can say kind = \"buffer\"\n");
 }
 
+/// torchvision's FrozenBatchNorm2d: four buffers, of which two are called like parameters.
+TEST(LegacyFolds, StatisticsOfAWrittenNormAreBuffers) {
+  ModelBuilder model;
+  model.input("x", {3, 3}).output("y");
+  model.floats("norm.weight", {3}, {1, 2, 3});
+  model.floats("norm.bias", {3}, {4, 5, 6});
+  model.floats("norm.running_mean", {3}, {7, 8, 9});
+  model.floats("norm.running_var", {3}, {1, 3, 2});
+  model.node("Sqrt", {"norm.running_var"}, {"deviation"}, "/norm/Sqrt");
+  model.node("Div", {"norm.weight", "deviation"}, {"scale"}, "/norm/Div");
+  model.node("Sub", {"x", "norm.running_mean"}, {"a"}, "/norm/Sub");
+  model.node("Mul", {"a", "scale"}, {"b"}, "/norm/Mul");
+  model.node("Add", {"b", "norm.bias"}, {"y"}, "/norm/Add");
+  Named names = named(model);
+  EXPECT_EQ(names["norm.running_mean"].kind, TensorKind::Buffer);
+  EXPECT_EQ(names["norm.running_var"].kind, TensorKind::Buffer);
+  EXPECT_EQ(names["norm.weight"].kind, TensorKind::Parameter);
+  EXPECT_EQ(names.notes, "2 tensors are trained, and may be buffers, which this exporter does not "
+                         "tell: --names can say kind = \"buffer\": 'norm.weight', 'norm.bias'\n");
+}
+
 TEST(LegacyFolds, ATranspositionOfAParameterIsThatParameter) {
   // tanh(x @ w.t()) @ w; an identity equals its transposition in any two modules.
   for (bool drawn : {true, false}) {
