@@ -1,6 +1,7 @@
 #include "frontend/onnx/convert/RebindBatch.h"
 
 #include "dialects/Titan/TensorBuilder.h"
+#include "frontend/onnx/convert/UntoldDraws.h"
 #include "frontend/onnx/read/Protos.h"
 #include "frontend/raise/Matching.h"
 
@@ -33,6 +34,12 @@ public:
     for (Operation& op :
          llvm::make_early_inc_range(function_.getBody().front().without_terminator()))
       TITAN_TRY(follow(&op));
+    if (ir::RandomOp draw = findUntoldDraw(function_, from_,
+                                           [&](Value value) { return batchDims_.contains(value); }))
+      return refuse(draw,
+                    fmt::format("draws {} numbers that may be one for each sample, which "
+                                "nothing that reads them tells",
+                                toString(Shape(ir::tensorType(draw.getResult()).getShape()))));
     for (auto [value, dim] : batchDims_)
       retype(value, dim);
     function_.setFunctionType(

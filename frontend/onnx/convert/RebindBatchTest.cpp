@@ -172,6 +172,22 @@ TEST_F(RebindBatchTest, RandomNumbersFollowTheirReaders) {
   EXPECT_HAS(import(single), "node 'join' holds a tensor of the exported batch");
 }
 
+// The mean of what is drawn would have another deviation.
+TEST_F(RebindBatchTest, DrawsWhoseSamplesNobodyTellsAreRefused) {
+  const auto meanOf = [&](const std::vector<int64_t>& shape) {
+    ModelBuilder model;
+    model.input("x", {2, 5}).output("y");
+    ModelBuilder::setInts(model.node("RandomNormal", {}, {"n"}, "noise"), "shape", shape);
+    model.node("ReduceMean", {"n"}, {"m"});
+    model.node("Add", {"x", "m"}, {"y"});
+    return import(model);
+  };
+  EXPECT_HAS(meanOf({2, 5}), "node 'noise' draws [2, 5] numbers that may be one for each sample, "
+                             "which nothing that reads them tells: the exported batch of 2 cannot "
+                             "become batch.micro = 8");
+  EXPECT_HAS(meanOf({3, 5}), ": tensor<3x5xf32>");
+}
+
 // A parameter of one sample, whose heads are merged with the batch of 1.
 TEST_F(RebindBatchTest, WhatABatchOfOneReadsIsThatOfEachSample) {
   ModelBuilder model;
