@@ -9,9 +9,9 @@ namespace titan::lower {
 /// that equal it but for their operands, paths and phase: in each layer of a model the same.
 class KnownLowerings : public mlir::RewriterBase::Listener {
 public:
-  /// Replaces the last of `ops`, that of `lowering`, which alone needs the others, by copies of what
-  /// replaced one of ops that equal them. Else by `lower`, which puts what takes its place before
-  /// it; that is remembered if it `isDecidedByOp`.
+  /// Replaces the last of `ops`, that of `lowering`, which alone needs the others, by copies of
+  /// what replaced one of ops that equal them. Else by `lower`, which puts what takes its place
+  /// before it; that is remembered if it `isDecidedByOp`.
   mlir::LogicalResult replace(llvm::ArrayRef<mlir::Operation*> ops, LoweringBuilder& lowering,
                               llvm::function_ref<mlir::LogicalResult()> lower);
 

@@ -141,8 +141,8 @@ TEST(Account, StrictNamesListWhatIsNotExact) {
   EXPECT_NE(strict.error().message().find("\n  "), std::string::npos);
 }
 
-// torch.export's optimizer multiplies the norm behind a convolution into its weight, which keeps its
-// name.
+// torch.export's optimizer multiplies the norm behind a convolution into its weight, which keeps
+// its name.
 TEST(Account, AWeightWithANormInItIsNotTheSources) {
   ModelBuilder model;
   model.model.set_producer_name("pytorch");
