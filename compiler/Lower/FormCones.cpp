@@ -30,8 +30,8 @@ constexpr size_t mostOperands = 16, mostElements = 40;
 /// Elementwise ops of one shape of which only the last one, the root, is read by others (a maximum
 /// fanout-free cone), and the broadcasts and constants that they read.
 struct Cone {
-  SmallVector<Operation*> ops;     ///< in program order
-  llvm::SetVector<Value> operands; ///< of its elementwise ops
+  SmallVector<Operation*> ops;              ///< in program order
+  llvm::SmallSetVector<Value, 16> operands; ///< of its elementwise ops
 
   Operation* root() const { return ops.back(); }
 };
@@ -74,8 +74,9 @@ public:
   }
 
 private:
-  std::deque<Cone> cones;                                    ///< by falling place of their roots
-  llvm::DenseMap<Operation*, SmallVector<Cone*, 1>> conesOf; ///< that an op is in
+  std::deque<Cone> cones;                     ///< by falling place of their roots
+  llvm::DenseMap<Operation*, Cone*> coneOf;   ///< of each elementwise op
+  llvm::DenseMap<Operation*, SmallVector<Cone*, 1>> conesOf; ///< of each op that has copies
 
   /// To the cone that all of its readers are in; if there is none, it is the root of another.
   void addElementwise(Operation* op) {
@@ -85,16 +86,14 @@ private:
     cone->ops.push_back(op);
     cone->operands.remove(op->getResult(0));
     cone->operands.insert_range(op->getOperands());
-    conesOf[op] = {cone};
+    coneOf[op] = cone;
   }
 
   Cone* coneOfReaders(Operation* op) {
     Cone* cone = nullptr;
     for (Operation* reader : op->getUsers()) {
-      if (!isCandidate(reader) || reader->getBlock() != op->getBlock())
-        return nullptr;
-      Cone* readers = conesOf.find(reader)->second.front();
-      if (cone && cone != readers)
+      Cone* readers = coneOf.lookup(reader);
+      if (!readers || (cone && cone != readers))
         return nullptr;
       cone = readers;
     }
@@ -107,20 +106,25 @@ private:
             lower::tensorType(root->getResult(0)).getShape() ||
         ir::getPhase(op) != ir::getPhase(root) || isCollectiveBetween(op, root))
       return false;
-    llvm::SetVector<Value> operands = cone.operands;
-    operands.insert_range(op->getOperands());
-    return operands.size() - 1 <= (isOneElement(root) ? mostElements : mostOperands);
+    size_t operands = cone.operands.size() - 1;
+    for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+      operands += !cone.operands.contains(operand) &&
+                  !llvm::is_contained(op->getOperands().take_front(i), operand);
+    return operands <= (isOneElement(root) ? mostElements : mostOperands);
   }
 
-  /// To the cones of all readers, if each is in one: it costs nothing to compute it again.
+  /// Copies of it to the cones of all readers, if each is in one: it costs nothing to compute.
   void addToReaders(Operation* op) {
     llvm::SetVector<Cone*> readers;
     for (Operation* reader : op->getUsers()) {
-      auto found = conesOf.find(reader);
-      const bool mayBeRead = isSplat(op) || isCandidate(reader);
-      if (found == conesOf.end() || !mayBeRead || isCollectiveBetween(op, reader))
+      if (isCollectiveBetween(op, reader))
         return;
-      readers.insert_range(found->second);
+      if (Cone* cone = coneOf.lookup(reader))
+        readers.insert(cone);
+      else if (auto copies = conesOf.find(reader); isSplat(op) && copies != conesOf.end())
+        readers.insert_range(copies->second);
+      else
+        return;
     }
     for (Cone* cone : readers)
       cone->ops.push_back(op);

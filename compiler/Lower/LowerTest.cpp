@@ -299,6 +299,63 @@ TEST_F(Lower, DrawnRecurrences) {
   }
 }
 
+/// Elementwise ops that read each other, broadcasts and constants; some are results as well.
+std::string drawElementwise(std::mt19937& generator) {
+  auto below = [&](size_t count) { return generator() % count; };
+  const char* elements[] = {"f32", "bf16", "f64"};
+  const std::string element = elements[below(3)];
+  const std::string rows = std::to_string(1 + below(3)), columns = std::to_string(1 + below(9));
+  const std::string type = "tensor<" + rows + "x" + columns + "x" + element + ">",
+                    row = "tensor<" + columns + "x" + element + ">",
+                    one = "tensor<" + element + ">",
+                    truth = "tensor<" + rows + "x" + columns + "xi1>";
+  std::string text = "%row = titan.broadcast %b [1] : " + row + " to " + type +
+                     "\n%half = titan.constant dense<0.5> : " + one +
+                     "\n%halves = titan.broadcast %half [] : " + one + " to " + type +
+                     "\n%two = titan.constant dense<2.0> : " + type + "\n";
+  std::vector<std::string> values = {"%x", "%y", "%row", "%halves", "%two"};
+  // The last ones most of all, so that chains come about.
+  auto value = [&] { return values[std::max(below(values.size()), below(values.size()))]; };
+  std::string results, types;
+  for (size_t count = 3 + below(30), i = 0; i < count; ++i) {
+    const std::string name = "%v" + std::to_string(i);
+    const char* unary[] = {"neg", "abs", "tanh", "relu", "sigmoid"};
+    const char* binary[] = {"add", "sub", "mul", "max", "min"};
+    switch (below(5)) {
+    case 0:
+      text += name + " = titan." + unary[below(5)] + " " + value() + " : " + type + "\n";
+      break;
+    case 1:
+      text += name + "c = titan.compare lt " + value() + ", " + value() + " : " + type + "\n" +
+              name + " = titan.select " + name + "c, " + value() + ", " + value() + " : " + truth +
+              ", " + type + "\n";
+      break;
+    default:
+      text += name + " = titan." + binary[below(5)] + " " + value() + ", " + value() + " : " +
+              type + "\n";
+    }
+    values.push_back(name);
+    if (i + 1 == count || below(6) == 0) {
+      results += (results.empty() ? "" : ", ") + name;
+      types += (types.empty() ? "" : ", ") + type;
+    }
+  }
+  return "func.func @f(%x: " + type + ", %y: " + type + ", %b: " + row + ") -> (" + types +
+         ") {\n" + text + "return " + results + " : " + types + "\n}\n";
+}
+
+TEST_F(Lower, DrawnElementwiseOpsAreKernelsTogether) {
+  const char* chosen = std::getenv("TITAN_TEST_SEED");
+  const unsigned first = chosen ? static_cast<unsigned>(std::atoi(chosen)) : 1;
+  std::cout << "seeds from " << first << " on (TITAN_TEST_SEED)\n";
+  for (unsigned seed = first; seed < first + 200 && !HasFailure(); ++seed) {
+    std::mt19937 generator(seed);
+    const std::string text = drawElementwise(generator);
+    SCOPED_TRACE("TITAN_TEST_SEED=" + std::to_string(seed) + "\n" + text);
+    expectEquivalent(*parse(text));
+  }
+}
+
 /// Reversed dimensions between ops that fusion merges them with: arithmetic on either side, other
 /// moves, a sum.
 std::string drawReverse(std::mt19937& generator) {

@@ -242,7 +242,7 @@ std::string describePlace(Operation* op) {
 ArrayAttr joinPaths(ArrayAttr a, ArrayAttr b) {
   if (!a || a.empty())
     return b;
-  if (!b || b.empty())
+  if (!b || b.empty() || a == b)
     return a;
   llvm::SetVector<Attribute> joined(a.begin(), a.end());
   joined.insert(b.begin(), b.end());
