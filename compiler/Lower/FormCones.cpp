@@ -74,8 +74,8 @@ public:
   }
 
 private:
-  std::deque<Cone> cones;                     ///< by falling place of their roots
-  llvm::DenseMap<Operation*, Cone*> coneOf;   ///< of each elementwise op
+  std::deque<Cone> cones;                                    ///< by falling place of their roots
+  llvm::DenseMap<Operation*, Cone*> coneOf;                  ///< of each elementwise op
   llvm::DenseMap<Operation*, SmallVector<Cone*, 1>> conesOf; ///< of each op that has copies
 
   /// To the cone that all of its readers are in; if there is none, it is the root of another.
