@@ -156,16 +156,18 @@ std::optional<LibraryCall> CudaTarget::library(kernel::CallOp op) const {
 Result<std::string> CudaTarget::ptx() { return cuda::emitPtx(kernels_, cuda::ptxArch); }
 
 /// A kernel that spills is emitted again with its loops kept: an assembler that unrolls them may
-/// read further ahead than its registers last.
+/// read further ahead than its registers last. Where that does not help, it is emitted without a
+/// bound of its registers.
 Result<std::vector<CompiledImage>> CudaTarget::finish() {
   std::string text = TITAN_TRY(ptx());
   std::vector<CompiledImage> images;
   if (std::unique_ptr<cuda::Assembler> assembler = cuda::Assembler::find()) {
     std::vector<cuda::Cubin> cubins = TITAN_TRY(assemble(*assembler, text));
-    if (kernels_.keepLoops(spilledIn(cubins))) {
-      text = TITAN_TRY(ptx());
-      cubins = TITAN_TRY(assemble(*assembler, text));
-    }
+    for (auto change : {&cuda::KernelModule::keepLoops, &cuda::KernelModule::freeRegisters})
+      if ((kernels_.*change)(spilledIn(cubins))) {
+        text = TITAN_TRY(ptx());
+        cubins = TITAN_TRY(assemble(*assembler, text));
+      }
     images = TITAN_TRY(keep(*assembler, text, std::move(cubins)));
   } else {
     note(TITAN_TRY(withoutAssembler(info().archs)));

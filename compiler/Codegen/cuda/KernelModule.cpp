@@ -87,4 +87,14 @@ bool KernelModule::keepLoops(ArrayRef<std::string> names) {
   return changes;
 }
 
+bool KernelModule::freeRegisters(ArrayRef<std::string> names) {
+  bool changes = false;
+  for (Entry& entry : entries_)
+    if (entry.blocksTogether != 0 && llvm::is_contained(names, entry.name)) {
+      entry.blocksTogether = 0;
+      changes = true;
+    }
+  return changes;
+}
+
 } // namespace titan::codegen::cuda

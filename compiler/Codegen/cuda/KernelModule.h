@@ -61,6 +61,9 @@ public:
 
   /// The entry points of these names keep their loops. False: they did already.
   bool keepLoops(llvm::ArrayRef<std::string> names);
+  /// However few blocks of the entry points of these names find room at once, their threads have
+  /// the registers that they need. False: they did already.
+  bool freeRegisters(llvm::ArrayRef<std::string> names);
 
   mlir::ModuleOp module() { return *module_; }
   const std::vector<Entry>& entries() const { return entries_; }

@@ -84,9 +84,12 @@ void markEntries(KernelModule& kernels) {
     function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), builder.getUnitAttr());
     function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                       builder.getDenseI32ArrayAttr({static_cast<int32_t>(entry.threads)}));
+    const StringRef together = NVVM::NVVMDialect::getMinctasmAttrName();
     if (entry.blocksTogether != 0)
-      function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+      function->setAttr(together,
                         builder.getI32IntegerAttr(static_cast<int32_t>(entry.blocksTogether)));
+    else
+      function->removeAttr(together); // of a time before
   }
 }
 
