@@ -90,6 +90,19 @@ class Lower : public titan::interpreter::testing::ModuleFixture {
 protected:
   Lower() : ModuleFixture(titan::registerLowerInterfaces) {}
 
+  /// Of `count` seeds, what `draw` makes of a generator with each.
+  void expectDrawnEquivalent(unsigned count, std::string (*draw)(std::mt19937&)) {
+    const char* chosen = std::getenv("TITAN_TEST_SEED");
+    const unsigned first = chosen ? static_cast<unsigned>(std::atoi(chosen)) : 1;
+    std::cout << "seeds from " << first << " on (TITAN_TEST_SEED)\n";
+    for (unsigned seed = first; seed < first + count && !HasFailure(); ++seed) {
+      std::mt19937 generator(seed);
+      const std::string text = draw(generator);
+      SCOPED_TRACE("TITAN_TEST_SEED=" + std::to_string(seed) + "\n" + text);
+      expectEquivalent(*parse(text));
+    }
+  }
+
   template <typename Op> static int count(ModuleOp module) {
     int found = 0;
     module.walk([&](Op) { ++found; });
@@ -287,17 +300,7 @@ std::string drawRecurrence(std::mt19937& generator) {
                          arguments, results);
 }
 
-TEST_F(Lower, DrawnRecurrences) {
-  const char* chosen = std::getenv("TITAN_TEST_SEED");
-  const unsigned first = chosen ? static_cast<unsigned>(std::atoi(chosen)) : 1;
-  std::cout << "seeds from " << first << " on (TITAN_TEST_SEED)\n";
-  for (unsigned seed = first; seed < first + 60 && !HasFailure(); ++seed) {
-    std::mt19937 generator(seed);
-    const std::string text = drawRecurrence(generator);
-    SCOPED_TRACE("TITAN_TEST_SEED=" + std::to_string(seed) + "\n" + text);
-    expectEquivalent(*parse(text));
-  }
-}
+TEST_F(Lower, DrawnRecurrences) { expectDrawnEquivalent(60, drawRecurrence); }
 
 /// Elementwise ops that read each other, broadcasts and constants; some are results as well.
 std::string drawElementwise(std::mt19937& generator) {
@@ -345,15 +348,7 @@ std::string drawElementwise(std::mt19937& generator) {
 }
 
 TEST_F(Lower, DrawnElementwiseOpsAreKernelsTogether) {
-  const char* chosen = std::getenv("TITAN_TEST_SEED");
-  const unsigned first = chosen ? static_cast<unsigned>(std::atoi(chosen)) : 1;
-  std::cout << "seeds from " << first << " on (TITAN_TEST_SEED)\n";
-  for (unsigned seed = first; seed < first + 200 && !HasFailure(); ++seed) {
-    std::mt19937 generator(seed);
-    const std::string text = drawElementwise(generator);
-    SCOPED_TRACE("TITAN_TEST_SEED=" + std::to_string(seed) + "\n" + text);
-    expectEquivalent(*parse(text));
-  }
+  expectDrawnEquivalent(200, drawElementwise);
 }
 
 /// Reversed dimensions between ops that fusion merges them with: arithmetic on either side, other
