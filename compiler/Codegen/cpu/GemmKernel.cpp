@@ -34,7 +34,10 @@ public:
     GemmTile row = tile;
     row.rows = 1;
     packA = getPackA(g, tile, layout, gemm.getTransposeA());
-    packB = getPackB(g, tile, gemm.getTransposeB(), elementA.isBF16() && elementB.isF32());
+    const bool roundsB = elementA.isBF16() && elementB.isF32();
+    packB = getPackB(g, tile, gemm.getTransposeB(), roundsB);
+    if (gemm.getPatchesB())
+      packLines = getPackLines(g, tile, roundsB);
     fullTile = getTileFunction(g, tile, layout);
     rowTile = getTileFunction(g, row, layout);
     epilogue = {gemm.getBias(), gemm.getRelu(), resultElement.isBF16()};
@@ -59,8 +62,10 @@ public:
       sums = reserve(rows * leadingOfSums());
     if (gemm.getPatchesA() && !packsInPlace())
       lineOfA = g.stack(depth, elementA);
-    if (gemm.getPatchesB())
+    if (gemm.getPatchesB()) {
+      placesOfB = g.stack(depth, g.builder.getI64Type());
       linesOfB = g.stack(depth * tile.columns(), elementB);
+    }
     forEachRectangle(
         g, gemm, g.toIndex(function.getArgument(2)), g.toIndex(function.getArgument(3)),
         [&](Value matrix, Range rows, Range columns) { emitRectangle(matrix, rows, columns); });
@@ -133,10 +138,11 @@ private:
 
   /// Row by row, so that a gathered one is still near when it is packed.
   void packPatchesA(Value a, Range i, Range k) {
+    PatchGatherer patches(g, gemm.getPatchesA(), elementA, a);
     g.loop(g.index(0), i.count, 1, [&](Value row) {
       Value packed = g.at(panelA, g.mul(row, layout.row), g.f32);
       Value to = packsInPlace() ? packed : lineOfA;
-      gatherPatches(g, gemm.getPatchesA(), elementA, a, g.add(i.first, row), k, to);
+      patches.gatherLine(g.add(i.first, row), k, to);
       if (!packsInPlace())
         callShared(g, packA,
                    PackAArguments{.a = lineOfA,
@@ -150,20 +156,37 @@ private:
     });
   }
 
-  /// Columns `j` of `b`, as packPlainB takes them.
-  PackBArguments gatherB(Value b, Range k, Range j) {
-    g.loop(g.index(0), k.count, 1, [&](Value line) {
-      gatherPatches(g, gemm.getPatchesB(), elementB, b, g.add(k.first, line), j,
-                    g.at(linesOfB, g.mul(line, tile.columns()), elementB));
-    });
-    return {.b = linesOfB,
-            .leading = g.index(tile.columns()),
-            .depth = k.count,
-            .columns = j.count,
-            .panel = panelB};
+  /// Columns `j` of patches of B, whose lines were located.
+  void packPatchesB(Value b, Value depth, Range j) {
+    PatchGatherer patches(g, gemm.getPatchesB(), elementB, b);
+    Value isWhole = g.create<arith::AndIOp>(
+        g.compare(arith::CmpIPredicate::eq, j.count, g.index(tile.columns())),
+        patches.areNeighbours(j));
+    auto pack = [&] {
+      callShared(g, packLines,
+                 PackLinesArguments{.b = g.at(b, patches.placeOfColumn(j.first), elementB),
+                                    .places = placesOfB,
+                                    .depth = depth,
+                                    .panel = panelB});
+    };
+    auto gatherAndPack = [&] {
+      patches.gatherLines(placesOfB, depth, j, linesOfB, tile.columns());
+      callShared(g, packB,
+                 PackBArguments{.b = linesOfB,
+                                .leading = g.index(tile.columns()),
+                                .depth = depth,
+                                .columns = j.count,
+                                .panel = panelB});
+    };
+    if (gemm.getPatchesB().getRun() < tile.columns())
+      gatherAndPack();
+    else
+      g.choose(isWhole, pack, gatherAndPack);
   }
 
   void emitColumns(Value b, Value c, Value bias, Range k, Value rows, Range allColumns) {
+    if (gemm.getPatchesB())
+      PatchGatherer(g, gemm.getPatchesB(), elementB, b).locateLines(k, placesOfB);
     g.loop(g.index(0), allColumns.count, tile.columns(), [&](Value j) {
       Value width = g.fewer(g.index(tile.columns()), g.sub(allColumns.count, j));
       auto source = [&](Value j) {
@@ -172,13 +195,15 @@ private:
                                          : g.add(g.mul(k.first, gemm.getLdb()), j),
                     elementB);
       };
-      callShared(g, packB,
-                 gemm.getPatchesB() ? gatherB(b, k, {g.add(allColumns.first, j), width})
-                                    : PackBArguments{.b = source(j),
-                                                     .leading = g.index(gemm.getLdb()),
-                                                     .depth = k.count,
-                                                     .columns = width,
-                                                     .panel = panelB});
+      if (gemm.getPatchesB())
+        packPatchesB(b, k.count, {g.add(allColumns.first, j), width});
+      else
+        callShared(g, packB,
+                   PackBArguments{.b = source(j),
+                                  .leading = g.index(gemm.getLdb()),
+                                  .depth = k.count,
+                                  .columns = width,
+                                  .panel = panelB});
       Value next = source(g.add(j, tile.columns()));
       Value whole = g.sub(rows, g.remainder(rows, tile.rows));
       auto strip = [&](func::FuncOp callee, int64_t height, Value first, Value last) {
@@ -283,7 +308,7 @@ private:
   KernelBuilder g;
   kernel::GemmAttr gemm;
   MachineModel machine;
-  func::FuncOp function, packA, packB, fullTile, rowTile, finish;
+  func::FuncOp function, packA, packB, packLines, fullTile, rowTile, finish;
   Type elementA, elementB, resultElement;
   GemmTile tile;
   GemmPanelA layout;
@@ -292,7 +317,8 @@ private:
   SmallVector<Value> operands;
   Value panelA, panelB; ///< packed operands
   Value lineOfA;        ///< one gathered row of patches
-  Value linesOfB;       ///< gathered columns of patches, for one register tile
+  Value placesOfB;      ///< where the lines of patches begin that a panel has
+  Value linesOfB;       ///< their columns for one register tile, where they are no neighbours
   Value finished;       ///< complete sums of one register tile, for the epilogue
   Value sums;           ///< sums of a block between panels, where C cannot hold them
 };

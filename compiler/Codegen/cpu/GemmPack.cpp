@@ -67,10 +67,27 @@ public:
     g.loop(g.index(0), lanesOf(depth), 1, [&](Value k) {
       for (int64_t v = 0; v < tile.vectors; ++v) {
         Value column = g.index(v * g.width);
-        Value lanes = lanesAcross(b, ldb, k, column, depth, [&](Value pointer) {
-          return narrow(g.loadMasked(g.vectorOf(element), pointer, masks[v]));
+        Value lanes = lanesAcross(k, depth, [&](Value line) {
+          Value from = g.at(b, g.add(g.mul(line, ldb), column), element);
+          return narrow(g.loadMasked(g.vectorOf(element), from, masks[v]));
         });
         g.store(lanes, g.at(panel, g.add(g.mul(k, tile.columns()), column), g.i32));
+      }
+    });
+  }
+
+  /// Line k of B begins at places[k].
+  void packLines(const PackLinesArguments& arg) {
+    auto [b, places, depth, panel] = arg;
+    Type i64 = g.builder.getI64Type();
+    g.loop(g.index(0), lanesOf(depth), 1, [&](Value k) {
+      for (int64_t v = 0; v < tile.vectors; ++v) {
+        Value lanes = lanesAcross(k, depth, [&](Value line) {
+          Value place = g.toIndex(g.load(i64, g.at(places, line, i64)));
+          Value from = g.at(b, g.add(place, v * g.width), element);
+          return narrow(g.load(g.vectorOf(element), from));
+        });
+        g.store(lanes, g.at(panel, g.add(g.mul(k, tile.columns()), v * g.width), g.i32));
       }
     });
   }
@@ -105,8 +122,9 @@ public:
       auto pack = [&](Value first, Value last, int64_t count) {
         g.loop(first, last, count, [&](Value row) {
           Type type = count == 1 ? element : VectorType::get({count}, element);
-          Value lanes = lanesAcross(a, lda, k, row, depth,
-                                    [&](Value pointer) { return g.load(type, pointer); });
+          Value lanes = lanesAcross(k, depth, [&](Value line) {
+            return g.load(type, g.at(a, g.add(g.mul(line, lda), row), element));
+          });
           for (int64_t part = 0; part < count; part += tile.rows) {
             Value i = g.add(row, part), inBlock = g.remainder(i, tile.rows);
             Value slot = g.add(g.mul(g.divide(i, tile.rows), layout.block),
@@ -217,13 +235,9 @@ private:
     return g.create<LLVM::LoadOp>(g.vectorOf(g.i32), pointer, pairs ? 2 : 4);
   }
 
-  /// Lane `k` of what lies at `column` and behind it in a matrix stored by k; `load` reads
-  /// elements. Behind the last of `depth` elements a pair has zeros.
-  Value lanesAcross(Value matrix, Value leading, Value k, Value column, Value depth,
-                    llvm::function_ref<Value(Value)> load) {
-    auto line = [&](Value row) {
-      return load(g.at(matrix, g.add(g.mul(row, leading), column), element));
-    };
+  /// Lane `k` of neighbours in a matrix stored by k, of which `line` loads the elements of one.
+  /// Behind the last of `depth` elements a pair has zeros.
+  Value lanesAcross(Value k, Value depth, llvm::function_ref<Value(Value)> line) {
     if (widens) {
       Value row = partner(k), exists = g.less(row, depth), bits = line(g.select(exists, row, k));
       return widen(g.select(exists, bits, g.zeros(bits.getType())));
@@ -245,6 +259,12 @@ private:
   Type element;
 };
 
+/// The rows of the register tile play no part where B is packed.
+std::string suffixOfColumns(GemmTile tile, bool rounds) {
+  tile.rows = 1;
+  return tile.suffix() + (rounds ? "_rounds" : "");
+}
+
 } // namespace
 
 GemmPanelA panelOfA(const GemmTile& tile, bool transposed) {
@@ -258,17 +278,21 @@ GemmPanelA panelOfA(const GemmTile& tile, bool transposed) {
 func::FuncOp getPackB(KernelBuilder& g, const GemmTile& tile, bool transposed, bool rounds) {
   Type p = g.pointer, n = g.indexType;
   std::string name = transposed ? "gemm_pack_b_transposed_" : "gemm_pack_b_";
-  // The rows of the register tile play no part.
-  GemmTile columns = tile;
-  columns.rows = 1;
-  return g.getFunction(name + columns.suffix() + (rounds ? "_rounds" : ""), {p, n, n, n, p},
+  return g.getFunction(name + suffixOfColumns(tile, rounds), {p, n, n, n, p}, [&](Block& block) {
+    Packing packing(g, tile, rounds);
+    auto arguments = argumentsOf<PackBArguments>(block);
+    if (transposed)
+      packing.packTransposedB(arguments);
+    else
+      packing.packPlainB(arguments);
+  });
+}
+
+func::FuncOp getPackLines(KernelBuilder& g, const GemmTile& tile, bool rounds) {
+  Type p = g.pointer, n = g.indexType;
+  return g.getFunction("gemm_pack_lines_" + suffixOfColumns(tile, rounds), {p, p, n, p},
                        [&](Block& block) {
-                         Packing packing(g, tile, rounds);
-                         auto arguments = argumentsOf<PackBArguments>(block);
-                         if (transposed)
-                           packing.packTransposedB(arguments);
-                         else
-                           packing.packPlainB(arguments);
+                         Packing(g, tile, rounds).packLines(argumentsOf<PackLinesArguments>(block));
                        });
 }
 

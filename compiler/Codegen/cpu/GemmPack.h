@@ -18,6 +18,16 @@ struct PackBArguments {
 mlir::func::FuncOp getPackB(KernelBuilder& builder, const GemmTile& tile, bool transposed,
                             bool rounds);
 
+struct PackLinesArguments {
+  mlir::Value b;      ///< what the places count from
+  mlir::Value places; ///< i64: where each line's first column of the panel is, in elements
+  mlir::Value depth;  ///< lines
+  mlir::Value panel;
+  auto slots() { return std::array{&b, &places, &depth, &panel}; }
+};
+/// The same of a B whose lines lie anywhere, for a panel of which all columns exist.
+mlir::func::FuncOp getPackLines(KernelBuilder& builder, const GemmTile& tile, bool rounds);
+
 struct PackAArguments {
   mlir::Value a, leading;  ///< elements from line to line, as A is stored
   mlir::Value rows, depth; ///< elements along k

@@ -150,6 +150,17 @@ void KernelBuilder::when(Value condition, function_ref<void()> then) {
   });
 }
 
+void KernelBuilder::choose(Value condition, function_ref<void()> then,
+                           function_ref<void()> otherwise) {
+  auto branch = [&](function_ref<void()> body) {
+    return [this, body](OpBuilder&, Location) {
+      body();
+      scf::YieldOp::create(builder, loc);
+    };
+  };
+  scf::IfOp::create(builder, loc, condition, branch(then), branch(otherwise));
+}
+
 void KernelBuilder::columns(int64_t columns, int64_t lanes, function_ref<void(Value, Value)> body) {
   int64_t whole = columns / lanes * lanes;
   loop(0, whole, lanes, [&](Value column) { body(column, Value()); });

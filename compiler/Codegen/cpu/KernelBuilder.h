@@ -84,6 +84,8 @@ public:
     loop(index(low), index(high), step, body);
   }
   void when(mlir::Value condition, llvm::function_ref<void()> then);
+  void choose(mlir::Value condition, llvm::function_ref<void()> then,
+              llvm::function_ref<void()> otherwise);
   /// Loops over `columns` columns, whole vectors first; `body` gets the rest with a mask.
   void columns(int64_t columns, int64_t lanes,
                llvm::function_ref<void(mlir::Value column, mlir::Value mask)> body);
