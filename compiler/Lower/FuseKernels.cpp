@@ -172,6 +172,12 @@ private:
       why = "others read its result, which would be written again and again";
       return nullptr;
     }
+    // Rows and columns would gather their elements one by one, which come by tiles into the copy.
+    if (!kept.empty() && producer.getKernelClass() == kernel::KernelClass::Transpose &&
+        lower::isForReductions(consumer)) {
+      why = "it transposes what is stored anyway";
+      return nullptr;
+    }
     if (!kept.empty() && !known.visitsWholeSpace) {
       why = "others read its result, which the reader does not cover";
       return nullptr;

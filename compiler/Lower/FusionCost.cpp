@@ -51,17 +51,30 @@ int64_t bytesOf(Value value) {
   return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
 }
 
-/// Only kernels read what `op` computes: they can all compute it themselves.
-bool isReadByKernels(FusedOp op) {
+/// Are all readers of what `op` computes, in whatever shape, kernels of which `is` holds?
+bool areReaders(FusedOp op, function_ref<bool(FusedOp)> is) {
   SmallVector<Value> pending(op.getResults());
   while (!pending.empty())
     for (Operation* user : pending.pop_back_val().getUsers()) {
-      if (isa<kernel::CastShapeOp>(user))
+      if (isa<kernel::CastShapeOp>(user)) {
         pending.push_back(user->getResult(0));
-      else if (!isa<FusedOp>(user))
+        continue;
+      }
+      auto reader = dyn_cast<FusedOp>(user);
+      if (!reader || !is(reader))
         return false;
     }
   return true;
+}
+
+/// Only kernels read what `op` computes: they can all compute it themselves.
+bool isReadByKernels(FusedOp op) {
+  return areReaders(op, [](FusedOp) { return true; });
+}
+
+bool reduces(FusedOp op) {
+  return op.getKernelClass() == kernel::KernelClass::Row ||
+         op.getKernelClass() == kernel::KernelClass::Column;
 }
 
 } // namespace
@@ -94,6 +107,8 @@ bool repeatsScalars(FusedOp op, const KernelFacts& facts) {
   return facts.streams == 0 && pointsOf(op.getSpace()) > 1 && isDuplicable(op, facts) &&
          isReadByKernels(op);
 }
+
+bool isForReductions(FusedOp op) { return reduces(op) || areReaders(op, reduces); }
 
 bool repeatsAlongShortRows(const MergedSpace& space, FusedOp op) {
   constexpr int64_t shortRow = 32, many = 16;

@@ -33,6 +33,9 @@ bool isDuplicable(kernel::FusedOp op, const KernelFacts& facts);
 /// the elements stays apart from it: merged with that, the copies would be written.
 bool repeatsScalars(kernel::FusedOp op, const KernelFacts& facts);
 
+/// Does `op` have reductions, or do all of its readers?
+bool isForReductions(kernel::FusedOp op);
+
 /// Does `op` repeat elements along short innermost rows, for a space many times larger? Evaluated
 /// there it would cut the reader's rows, which are longer in memory: a statistic of each group of
 /// channels, for each channel.

@@ -306,3 +306,28 @@ func.func @repeated_scalars(%x: tensor<64x256xf32>, %p: tensor<64x256xf32>, %q: 
   %y = titan.mul %t, %n : tensor<64x256xf32>
   return %y : tensor<64x256xf32>
 }
+
+// The squares of a gradient whose layout changes: the copy is made by tiles, and its rows are
+// summed from there.
+// CHECK-LABEL: func.func @rows_of_a_stored_transposition
+// CHECK: %[[COPY:.*]] = kernel.fused transpose [64, 16, 9] ins(%{{.*}} : tensor<64x9x16xf32>)
+// CHECK: kernel.fused row [64, 16, 9] ins(%[[COPY]] : tensor<64x16x9xf32>)
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: arith.mulf
+func.func @rows_of_a_stored_transposition(%g: tensor<64x9x16xf32>) -> (tensor<64x16x9xf32>, tensor<64xf32>) {
+  %t = titan.transpose %g [0, 2, 1] : tensor<64x9x16xf32> to tensor<64x16x9xf32>
+  %square = titan.mul %t, %t : tensor<64x16x9xf32>
+  %sums = titan.reduce sum %square [1, 2] : tensor<64x16x9xf32> to tensor<64xf32>
+  return %t, %sums : tensor<64x16x9xf32>, tensor<64xf32>
+}
+
+// Where nothing else reads the copy, none is made.
+// CHECK-LABEL: func.func @rows_of_a_transposition
+// CHECK: kernel.fused row [64, 16, 9] ins(%{{.*}} : tensor<64x9x16xf32>)
+// CHECK-NOT: kernel.fused
+func.func @rows_of_a_transposition(%g: tensor<64x9x16xf32>) -> tensor<64xf32> {
+  %t = titan.transpose %g [0, 2, 1] : tensor<64x9x16xf32> to tensor<64x16x9xf32>
+  %square = titan.mul %t, %t : tensor<64x16x9xf32>
+  %sums = titan.reduce sum %square [1, 2] : tensor<64x16x9xf32> to tensor<64xf32>
+  return %sums : tensor<64xf32>
+}
