@@ -128,6 +128,10 @@ private:
       why = "it would be computed again and again";
       return nullptr;
     }
+    if (repeats && producer.getKernelClass() == kernel::KernelClass::Transpose) {
+      why = "its elements would be gathered again and again";
+      return nullptr;
+    }
     if (!cheap && lower::repeatsScalars(consumer, factsOf(consumer))) {
       why = "the reader only repeats it, for readers of its own";
       return nullptr;

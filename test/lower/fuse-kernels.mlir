@@ -331,3 +331,12 @@ func.func @rows_of_a_transposition(%g: tensor<64x9x16xf32>) -> tensor<64xf32> {
   %sums = titan.reduce sum %square [1, 2] : tensor<64x16x9xf32> to tensor<64xf32>
   return %sums : tensor<64xf32>
 }
+
+// The kernel of a depthwise convolution is laid out once, not gathered at each position.
+// CHECK-LABEL: func.func @depthwise
+// CHECK: %[[TAPS:.*]] = kernel.fused transpose
+// CHECK: kernel.fused column {{.*}} ins({{.*}}%[[TAPS]]
+func.func @depthwise(%x: tensor<2x10x10x16xf32>, %w: tensor<16x3x3x1xf32>) -> tensor<2x8x8x16xf32> {
+  %y = titan.convolution %x, %w strides [1, 1] low [0, 0] high [0, 0] dilations [1, 1] groups 16 : (tensor<2x10x10x16xf32>, tensor<16x3x3x1xf32>) -> tensor<2x8x8x16xf32>
+  return %y : tensor<2x8x8x16xf32>
+}
