@@ -13,6 +13,27 @@ using namespace mlir;
 namespace titan::codegen {
 namespace {
 
+/// The dimension along which vectors and units lie: the innermost one, if it is parallel. A short
+/// one, as the channels of an image, would be a unit and a part of a vector for each of the points
+/// around it. Where nothing is reduced any dimension may take its place: one along which operands
+/// lie in memory, and the longest of those.
+std::optional<unsigned> chooseBlockDim(const LoopNest& nest) {
+  constexpr int64_t shortExtent = 8;
+  std::optional<unsigned> chosen = nest.blockDim();
+  if (!chosen || !nest.reductions.empty() || nest.extents[*chosen] >= shortExtent)
+    return chosen;
+  auto merit = [&](unsigned dim) {
+    auto lies = [&](const Access& access) { return access.strides[dim] == 1; };
+    return std::pair(llvm::count_if(nest.ins, lies) + llvm::count_if(nest.outs, lies),
+                     nest.extents[dim]);
+  };
+  auto isLong = [&](unsigned dim) { return nest.extents[dim] >= shortExtent; };
+  for (unsigned dim : llvm::make_filter_range(listOf(nest.parallelDims()), isLong))
+    if (!isLong(*chosen) || merit(dim) > merit(*chosen))
+      chosen = dim;
+  return chosen;
+}
+
 class KernelEmitter {
 public:
   KernelEmitter(OpBuilder& builder, const LoopNest& nest, const VectorShape& shape,
@@ -41,7 +62,7 @@ public:
 private:
   /// Decodes the unit's number: a point of the outer parallel dimensions, a block of the innermost.
   LogicalResult emitUnit(Value unit, const UnitPlan& plan) {
-    std::optional<unsigned> blockDim = nest.blockDim();
+    std::optional<unsigned> blockDim = chooseBlockDim(nest);
     SmallVector<std::pair<unsigned, Value>> coordinates;
     Value rest = unit;
     auto split = [&](int64_t extent) {
@@ -84,7 +105,7 @@ private:
 
 UnitPlan planUnits(const LoopNest& nest, const VectorShape& shape) {
   UnitPlan plan;
-  std::optional<unsigned> block = nest.blockDim();
+  std::optional<unsigned> block = chooseBlockDim(nest);
   for (unsigned dim : listOf(nest.parallelDims()))
     if (!block || dim != *block)
       plan.units *= nest.extents[dim];

@@ -76,18 +76,24 @@ TEST(FusedKernel, TransposedOperandsAndSlices) {
   }
 }
 
+/// Three operands of `element` are three results.
+std::string copies(const std::string& element) {
+  std::string body = R"(
+    ^bb0(%a: E, %b: E, %c: E):
+      kernel.yield %a, %b, %c : E, E, E
+)";
+  for (size_t at = 0; (at = body.find('E', at)) != std::string::npos;)
+    body.replace(at, 1, element);
+  return body;
+}
+
 // Lanes that lie in memory last to first, whole vectors and rests of them, also along the rows.
 TEST(FusedKernel, ReadsAndWritesBackwards) {
   for (int64_t n : {1, 2, 7, 8, 15, 16, 17, 33, 100, 1025})
     for (std::string element : {"f32", "f64", "bf16", "i32", "i1"}) {
       const int64_t rows = 3;
       std::string last = std::to_string(n - 1), backwards = "(r, c) -> (r, -c + " + last + ")",
-                  both = "(r, c) -> (-r + 2, -c + " + last + ")", body = R"(
-    ^bb0(%a: E, %b: E, %c: E):
-      kernel.yield %a, %b, %c : E, E, E
-)";
-      for (size_t at = 0; (at = body.find('E', at)) != std::string::npos;)
-        body.replace(at, 1, element);
+                  both = "(r, c) -> (-r + 2, -c + " + last + ")";
       KernelCase test({.space = {rows, n},
                        .ins = {{element, backwards, {rows, n}},
                                {element, "(r, c) -> (r, c)", {rows, n}},
@@ -96,9 +102,29 @@ TEST(FusedKernel, ReadsAndWritesBackwards) {
                                 {element, backwards, {rows, n}},
                                 {element, "(r, c) -> (r, c)", {rows, n}}},
                        .kernelClass = "transpose",
-                       .body = body});
+                       .body = copies(element)});
       test.check(0);
     }
+}
+
+// Channels of images, last in the space: vectors lie along other dimensions, whichever operands do.
+TEST(FusedKernel, ShortInnermostDimensions) {
+  for (int64_t channels : {2, 3, 7})
+    for (auto [samples, places] :
+         {std::pair<int64_t, int64_t>{1, 8}, {2, 7}, {5, 9}, {2, 5000}, {100, 2}})
+      for (std::string element : {"f32", "f64", "bf16", "i32", "i1"}) {
+        const std::string last = "(n, x, c) -> (n, x, c)", first = "(n, x, c) -> (n, c, x)";
+        KernelCase test({.space = {samples, places, channels},
+                         .ins = {{element, first, {samples, channels, places}},
+                                 {element, last, {samples, places, channels}},
+                                 {element, "(n, x, c) -> (c)", {channels}}},
+                         .outs = {{element, last, {samples, places, channels}},
+                                  {element, first, {samples, channels, places}},
+                                  {element, "(n, x, c) -> (x, n, c)", {places, samples, channels}}},
+                         .kernelClass = "transpose",
+                         .body = copies(element)});
+        test.check(0);
+      }
 }
 
 TEST(FusedKernel, TruthValuesAreBytes) {
