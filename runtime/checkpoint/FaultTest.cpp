@@ -189,7 +189,7 @@ TEST(Fault, OfTheLastSyncMakesTheStoreRefuseFurtherSaves) {
     env.failAt(operation, EIO, false);
     auto report = store->save(SampleState(2).saveRequest(2), 0);
     ASSERT_TRUE(!report.ok()) << "the save never came to the sync of the parent";
-    if (env.failed() == fmt::format("sync directory '{}'", checkpointsPath(directory)))
+    if (env.failed() == fmt::format("sync '{}'", checkpointsPath(directory)))
       break;
   }
   env.failAt(FaultEnv::never, 0, false);

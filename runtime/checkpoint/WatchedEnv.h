@@ -1,7 +1,7 @@
 // An Env around another one that says, to another thread, what it is doing and since when.
 #pragma once
 
-#include "runtime/checkpoint/Env.h"
+#include "runtime/checkpoint/EnvWrapper.h"
 
 #include <atomic>
 #include <chrono>
@@ -10,46 +10,35 @@
 
 namespace titan::checkpoint {
 
-class WatchedEnv : public Env {
+class WatchedEnv : public EnvWrapper {
 public:
   /// `base` outlives the object. Its operations come from one thread at a time.
-  explicit WatchedEnv(Env& base) : base_(base) {}
+  explicit WatchedEnv(Env& base) : EnvWrapper(base) {}
 
-  struct Operation {
+  struct Running {
     std::string verb, path; ///< "write", "run/checkpoints/.attempt-..."
     double seconds = 0;     ///< since it began
   };
   /// The operation that goes on now.
-  std::optional<Operation> running() const;
+  std::optional<Running> running() const;
   /// Of all files so far.
   int64_t bytesWritten() const { return written_; }
 
-  Result<std::unique_ptr<WritableFile>> createFile(const std::string& path) override;
-  Result<std::unique_ptr<ReadableFile>> openFile(const std::string& path) override;
-  void dropCached(const std::string& path) override;
-  Result<FileKind> kindOf(const std::string& path) override;
-  Result<std::vector<DirectoryEntry>> readDirectory(const std::string& path) override;
-  Status makeDirectory(const std::string& path) override;
-  Status syncDirectory(const std::string& path) override;
-  Status syncAncestor(const std::string& path) override;
-  Status rename(const std::string& from, const std::string& to) override;
-  Status removeFile(const std::string& path) override;
-  Status removeDirectory(const std::string& path) override;
   Result<LockAttempt> lockFile(const std::string& path, std::string_view self) override;
-  Result<std::unique_ptr<FileLock>> tryLock(const std::string& path, LockKind kind) override;
-  Result<Space> space(const std::string& path) override;
-  uint64_t uniqueNumber() override { return base_.uniqueNumber(); }
+
+protected:
+  Status perform(const char* verb, const std::string& path, const Operation& operation) override;
+  Status append(WritableFile& file, const std::string& path, std::string_view bytes) override;
 
 private:
-  class Watch;
-  class Writer;
-  class Reader;
   class Lock;
 
-  Env& base_;
+  /// From now on this goes on; nullopt: nothing.
+  void note(std::optional<Running> running);
+
   std::atomic<int64_t> written_ = 0;
   mutable std::mutex mutex_;
-  std::optional<Operation> operation_;
+  std::optional<Running> running_;
   std::chrono::steady_clock::time_point begun_;
 };
 

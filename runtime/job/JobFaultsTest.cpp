@@ -126,8 +126,7 @@ void JobFaultsTest::runWithFault(int64_t operation, int errorNumber, bool forGoo
   const std::string notDeleted = "note: an old checkpoint was not deleted: ";
   const std::string notSaved = fmt::format("the checkpoint of step {} was not saved: ",
                                            says(notDeleted) ? hitStep + 1 : hitStep);
-  const bool isBroken =
-      env.failed() == fmt::format("sync directory '{}/checkpoints'", runPath(out));
+  const bool isBroken = env.failed() == fmt::format("sync '{}/checkpoints'", runPath(out));
   EXPECT_TRUE(says(notDeleted) || says(notSaved));
   const size_t failures = linesWith(runPath(out), {"save_failures"}).size();
   if (says(notDeleted) ? !forGood && !isBroken : !forGood && continues && !isBroken) {

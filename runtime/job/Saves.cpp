@@ -258,7 +258,7 @@ std::string Saves::describeRestart() const {
 }
 
 void Saves::checkProgress() const {
-  const std::optional<checkpoint::WatchedEnv::Operation> running = files_->running();
+  const std::optional<checkpoint::WatchedEnv::Running> running = files_->running();
   if (!running || running->seconds < static_cast<double>(recipe().timeout))
     return;
   log_->finish();

@@ -2,7 +2,7 @@
 // happen before each. Every call counts as one operation, those on open files as well.
 #pragma once
 
-#include "runtime/checkpoint/Env.h"
+#include "runtime/checkpoint/EnvWrapper.h"
 
 #include <functional>
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace titan::checkpoint {
 
-class FaultEnv : public Env {
+class FaultEnv : public EnvWrapper {
 public:
   static constexpr int64_t never = -1;
 
-  explicit FaultEnv(Env& base) : base_(base) {}
+  explicit FaultEnv(Env& base) : EnvWrapper(base) {}
 
   /// Operation `operation` (from 0, counted from now) fails with `errorNumber`; with `forGood`, so
   /// do all after it.
@@ -28,27 +28,18 @@ public:
   /// The first one that failed.
   const std::string& failed() const { return failed_; }
 
-  Result<std::unique_ptr<WritableFile>> createFile(const std::string& path) override;
-  Result<std::unique_ptr<ReadableFile>> openFile(const std::string& path) override;
-  void dropCached(const std::string& path) override;
-  Result<FileKind> kindOf(const std::string& path) override;
-  Result<std::vector<DirectoryEntry>> readDirectory(const std::string& path) override;
-  Status makeDirectory(const std::string& path) override;
-  Status syncDirectory(const std::string& path) override;
-  Status syncAncestor(const std::string& path) override;
-  Status rename(const std::string& from, const std::string& to) override;
-  Status removeFile(const std::string& path) override;
-  Status removeDirectory(const std::string& path) override;
-  Result<LockAttempt> lockFile(const std::string& path, std::string_view self) override;
-  Result<std::unique_ptr<FileLock>> tryLock(const std::string& path, LockKind kind) override;
-  Result<Space> space(const std::string& path) override;
-  uint64_t uniqueNumber() override { return base_.uniqueNumber(); }
+  /// Is not counted: it has no error.
+  void dropCached(const std::string& path) override { base().dropCached(path); }
 
-  /// Counts one operation; an Error if it is to fail.
-  Status enter(std::string_view verb, const std::string& path);
+protected:
+  Status perform(const char* verb, const std::string& path, const Operation& operation) override;
+  /// One that fails has written a part, as on a disk that fills up.
+  Status append(WritableFile& file, const std::string& path, std::string_view bytes) override;
 
 private:
-  Env& base_;
+  /// Counts one operation; an Error if it is to fail.
+  Status enter(const char* verb, const std::string& path);
+
   std::vector<std::string> history_;
   int64_t failAt_ = never;
   int errorNumber_ = 0;

@@ -2,43 +2,31 @@
 // a time, with a count of what this rank reads and writes.
 #pragma once
 
-#include "runtime/checkpoint/Env.h"
+#include "runtime/checkpoint/EnvWrapper.h"
 
 #include <map>
 #include <mutex>
 
 namespace titan::checkpoint {
 
-class LockedEnv : public Env {
+class LockedEnv : public EnvWrapper {
 public:
   /// Both outlive the object; all ranks have the same.
-  LockedEnv(Env& base, std::mutex& mutex) : base_(base), mutex_(mutex) {}
+  LockedEnv(Env& base, std::mutex& mutex) : EnvWrapper(base), mutex_(mutex) {}
 
   int64_t bytesRead() const { return read_; }
   /// By path as it was created.
   const std::map<std::string, int64_t>& bytesWritten() const { return written_; }
 
-  Result<std::unique_ptr<WritableFile>> createFile(const std::string& path) override;
-  Result<std::unique_ptr<ReadableFile>> openFile(const std::string& path) override;
-  void dropCached(const std::string& path) override;
-  Result<FileKind> kindOf(const std::string& path) override;
-  Result<std::vector<DirectoryEntry>> readDirectory(const std::string& path) override;
-  Status makeDirectory(const std::string& path) override;
-  Status syncDirectory(const std::string& path) override;
-  Status syncAncestor(const std::string& path) override;
-  Status rename(const std::string& from, const std::string& to) override;
-  Status removeFile(const std::string& path) override;
-  Status removeDirectory(const std::string& path) override;
-  Result<LockAttempt> lockFile(const std::string& path, std::string_view self) override;
-  Result<std::unique_ptr<FileLock>> tryLock(const std::string& path, LockKind kind) override;
-  Result<Space> space(const std::string& path) override;
   uint64_t uniqueNumber() override;
 
-private:
-  class Writer;
-  class Reader;
+protected:
+  Status perform(const char* verb, const std::string& path, const Operation& operation) override;
+  Status append(WritableFile& file, const std::string& path, std::string_view bytes) override;
+  Status read(ReadableFile& file, const std::string& path, int64_t offset, char* into,
+              int64_t bytes) override;
 
-  Env& base_;
+private:
   std::mutex& mutex_;
   int64_t read_ = 0;
   std::map<std::string, int64_t> written_;
