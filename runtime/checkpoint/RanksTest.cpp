@@ -1,14 +1,12 @@
 // Checkpoints of jobs on ranks: saved on one mesh and loaded on another, each byte written and read
-// once, and what goes wrong on one rank ends all.
+// once, and what is wrong for one rank ends all.
 #include "runtime/checkpoint/Convert.h"
 #include "runtime/checkpoint/LoadBlocks.h"
 #include "runtime/checkpoint/ReadCheckpoint.h"
 #include "runtime/checkpoint/SavePlan.h"
 #include "runtime/checkpoint/WriteState.h"
-#include "runtime/checkpoint/testing/CrashEnv.h"
 #include "runtime/checkpoint/testing/FaultEnv.h"
-#include "runtime/checkpoint/testing/LockedEnv.h"
-#include "runtime/checkpoint/testing/MeshState.h"
+#include "runtime/checkpoint/testing/RankDisk.h"
 #include "runtime/checkpoint/testing/SampleState.h"
 #include "runtime/collective/testing/RankThreads.h"
 #include "runtime/program/Collective.h"
@@ -24,64 +22,7 @@
 namespace titan::checkpoint {
 namespace {
 
-using Tensor = MeshState::Tensor;
-using Mesh = std::vector<MeshAxis>;
 using titan::testing::onRanks;
-
-constexpr const char* directory = "run";
-
-std::string stepPath(int64_t step) { return joinPath(checkpointsPath(directory), stepName(step)); }
-
-std::string messageOf(const auto& result) { return result.ok() ? "" : result.error().message(); }
-
-/// A file system that ranks share, and what each of them did there.
-struct Disk {
-  explicit Disk(std::unique_ptr<CrashEnv> from = std::make_unique<CrashEnv>())
-      : files(std::move(from)) {}
-  LockedEnv& of(const Peers& peers) {
-    const std::lock_guard lock(ranksMutex);
-    auto& env = ranks[peers.rank()];
-    if (!env)
-      env = std::make_unique<LockedEnv>(*files, mutex);
-    return *env;
-  }
-
-  std::unique_ptr<CrashEnv> files;
-  std::mutex mutex, ranksMutex;
-  std::map<int64_t, std::unique_ptr<LockedEnv>> ranks;
-};
-
-Status save(const std::vector<Tensor>& tensors, const Mesh& mesh, int64_t step, Peers& peers,
-            Env& env, bool hasWindow = true) {
-  MeshState state(tensors, mesh, peers.rank(), hasWindow);
-  state.fill(static_cast<uint8_t>(step));
-  auto store = TITAN_TRY(CheckpointStore::open(directory, peers, env));
-  TITAN_TRY(store.save(state.saveRequest(step), 2));
-  return {};
-}
-
-void saveOn(Disk& disk, const std::vector<Tensor>& tensors, const Mesh& mesh, int64_t step = 1) {
-  for (const std::string& error : onRanks(rankCount(mesh), [&](Peers& peers) {
-         return messageOf(save(tensors, mesh, step, peers, disk.of(peers)));
-       }))
-    EXPECT_EQ(error, "");
-}
-
-/// Loads a step on all ranks; what differs then, or the error, by rank.
-std::vector<std::string> loadOn(Disk& disk, const std::vector<Tensor>& tensors, const Mesh& mesh,
-                                int64_t step = 1, bool hasWindow = true, bool isOwn = false) {
-  return onRanks(rankCount(mesh), [&](Peers& peers) {
-    MeshState state(tensors, mesh, peers.rank(), hasWindow);
-    state.fill(255);
-    auto report = load(stepPath(step), state.loadRequest(&peers), disk.of(peers));
-    if (!report.ok())
-      return report.error().message();
-    EXPECT_EQ(report->manifest.step, step);
-    if (isOwn)
-      EXPECT_EQ(peers.traffic(loadName), ownLoadTraffic(state.program(), peers.rank()).take());
-    return state.differing(static_cast<uint8_t>(step));
-  });
-}
 
 struct Draw {
   uint64_t key, count = 0;
@@ -152,7 +93,7 @@ TEST(Ranks, AnyMeshLoadsWhatAnyMeshSaved) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     Draw draw{seed};
     const Mesh saving = drawMesh(draw), loading = drawMesh(draw);
-    Disk disk;
+    RankDisk disk;
     saveOn(disk, drawTensors(draw, saving), saving);
     EXPECT_TRUE(verify(stepPath(1), *disk.files).ok());
     for (const std::string& differing :
@@ -167,14 +108,14 @@ TEST(Ranks, WhatALoadSendsRoundIsPlanned) {
     Draw draw{seed};
     const Mesh mesh = drawMesh(draw);
     const std::vector<Tensor> tensors = drawTensors(draw, mesh);
-    Disk disk;
+    RankDisk disk;
     saveOn(disk, tensors, mesh);
     loadOn(disk, tensors, mesh, 1, /*hasWindow=*/true, /*isOwn=*/true);
   }
   // Where everything is replicated, every block goes round but once.
   const Mesh mesh = {{"replicate", 3}};
   const std::vector<Tensor> tensors = largeTensors({});
-  Disk disk;
+  RankDisk disk;
   saveOn(disk, tensors, mesh);
   int64_t bytes = 0, blocks = 0;
   for (const FileRecord& file : readManifest(stepPath(1), *disk.files).take().files)
@@ -204,7 +145,7 @@ TEST(Ranks, WriteEachByteOnce) {
       {"b.exp_avg", StateKind::Slot, DType::F32, {40}, {{1, 0}}},
       {"b", StateKind::Ema, DType::F32, {40}, {}},
   };
-  Disk disk;
+  RankDisk disk;
   saveOn(disk, tensors, mesh);
   std::set<std::tuple<std::string, std::string, Shape>> pieces;
   int64_t bytes = 0;
@@ -255,7 +196,7 @@ std::map<std::string, std::string> treeOf(Env& env, const std::string& path) {
 TEST(Ranks, WriteWhatOneRankWritesWhereAllIsWhole) {
   std::vector<Tensor> tensors = {{"w", StateKind::Param, DType::F32, {5, 3}, {}},
                                  {"w.exp_avg", StateKind::Slot, DType::F32, {5, 3}, {}}};
-  Disk one, ranks, zero;
+  RankDisk one, ranks, zero;
   saveOn(one, tensors, {});
   saveOn(ranks, tensors, {{"replicate", 3}});
   auto expected = treeOf(*one.files, stepPath(1)), found = treeOf(*ranks.files, stepPath(1));
@@ -290,7 +231,7 @@ TEST(Ranks, ReadEachBlockOnce) {
   const int64_t state = MeshState::bytesOf(largeTensors({}));
   for (const Case& test : cases) {
     SCOPED_TRACE(fmt::format("case {}", &test - cases));
-    Disk disk;
+    RankDisk disk;
     saveOn(disk, largeTensors(test.saved), test.saving);
     disk.ranks.clear();
     for (const std::string& differing : loadOn(disk, largeTensors(test.loaded), test.loading))
@@ -320,7 +261,7 @@ std::string shardOf(int64_t rank, const char* folder = "model") {
 }
 
 TEST(Ranks, AFlippedBitInABlockOfOneRankEndsAll) {
-  Disk disk;
+  RankDisk disk;
   const auto tensors = largeTensors({{0, 0}});
   saveOn(disk, tensors, {{"shard", 4}});
   damage(*disk.files, shardOf(3), 2'000'000);
@@ -346,13 +287,13 @@ TEST(Ranks, AFlippedBitAnywhereEndsALoad) {
   const Mesh mesh = {{"replicate", 2}, {"shard", 2}};
   Draw draw{5};
   const auto tensors = drawTensors(draw, mesh);
-  Disk whole;
+  RankDisk whole;
   saveOn(whole, tensors, mesh);
   for (const auto& [name, bytes] : treeOf(*whole.files, stepPath(1)))
     for (const double place : {0.0, 0.3, 0.99}) {
       const auto position = static_cast<int64_t>(place * static_cast<double>(bytes.size()));
       SCOPED_TRACE(fmt::format("byte {} of {}", position, name));
-      Disk disk(whole.files->clone());
+      RankDisk disk(whole.files->clone());
       damage(*disk.files, joinPath(stepPath(1), name), position);
       for (std::string error : loadOn(disk, tensors, mesh)) {
         // Of a block that has copies for a profile alone, no rank needs anything; a check does.
@@ -364,7 +305,7 @@ TEST(Ranks, AFlippedBitAnywhereEndsALoad) {
 }
 
 TEST(Ranks, TheNewestDamagedCheckpointNamesAGoodOne) {
-  Disk disk;
+  RankDisk disk;
   const auto tensors = largeTensors({{0, 0}});
   const Mesh mesh = {{"shard", 2}};
   for (int64_t step : {1, 2})
@@ -372,7 +313,9 @@ TEST(Ranks, TheNewestDamagedCheckpointNamesAGoodOne) {
   damage(*disk.files, joinPath(stepPath(2), "model/" + shardFileName(2, 1, 1)), 3'000'000);
   for (const std::string& error : onRanks(2, [&](Peers& peers) {
          MeshState state(tensors, mesh, peers.rank());
-         return loadLatest(directory, state.loadRequest(&peers), disk.of(peers)).error().message();
+         return loadLatest(runDirectory, state.loadRequest(&peers), disk.of(peers))
+             .error()
+             .message();
        })) {
     EXPECT_TRUE(error.starts_with("rank 1: '")) << error;
     EXPECT_NE(error.find(fmt::format("'{}': train --resume good", stepPath(1))), std::string::npos)
@@ -381,7 +324,7 @@ TEST(Ranks, TheNewestDamagedCheckpointNamesAGoodOne) {
 }
 
 TEST(Ranks, ALoadThatDoesNotFitIsRefusedOnAllRanks) {
-  Disk disk;
+  RankDisk disk;
   const Mesh mesh = {{"shard", 2}};
   saveOn(disk, {{"w", StateKind::Param, DType::F32, {5}, {{0, 0}}}}, mesh);
   for (const std::string& error :
@@ -391,7 +334,7 @@ TEST(Ranks, ALoadThatDoesNotFitIsRefusedOnAllRanks) {
 
 TEST(Ranks, LoadCheckpointsWithoutListsOfChunks) {
   // As version 1 has none: each file is read whole by one rank.
-  Disk disk;
+  RankDisk disk;
   const Mesh mesh = {{"shard", 3}};
   const auto tensors = largeTensors({{0, 0}});
   saveOn(disk, tensors, mesh);
@@ -415,7 +358,7 @@ TEST(Ranks, LoadCheckpointsWithoutListsOfChunks) {
 }
 
 TEST(Ranks, TheHeaderThatWasParsedIsTheOneThatIsRead) {
-  Disk disk;
+  RankDisk disk;
   const std::vector<Tensor> tensors = {{"w", StateKind::Param, DType::F32, {5}, {}}};
   saveOn(disk, tensors, {});
   Peers alone;
@@ -435,7 +378,7 @@ TEST(Ranks, TheHeaderThatWasParsedIsTheOneThatIsRead) {
 }
 
 TEST(Ranks, InitTakesWeightsOfAnyMesh) {
-  Disk disk;
+  RankDisk disk;
   const auto tensors = largeTensors({{0, 1}});
   saveOn(disk, tensors, {{"shard", 2}});
   const Mesh mesh = {{"shard", 3}};
@@ -479,7 +422,7 @@ TEST(Ranks, InitConvertsOnAnyMesh) {
   const Tensor stored = {"w", StateKind::Param, DType::F32, {900, 700}, {}};
   for (const DType type : {DType::F64, DType::BF16})
     for (const Mesh& mesh : {Mesh{{"shard", 1}}, Mesh{{"shard", 3}}, Mesh{{"a", 2}, {"b", 2}}}) {
-      Disk disk;
+      RankDisk disk;
       const std::string path = writeUnaligned(*disk.files, stored);
       // Rows, columns, or all on each rank.
       Placement placement = {{0, 1}};
@@ -494,7 +437,7 @@ TEST(Ranks, InitConvertsOnAnyMesh) {
              const auto loaded = loadWeights(path, request, disk.of(peers));
              if (!loaded.ok())
                return loaded.error().message();
-             auto store = CheckpointStore::open(directory, peers, disk.of(peers));
+             auto store = CheckpointStore::open(runDirectory, peers, disk.of(peers));
              return store->save(state.saveRequest(1), 0).ok() ? "" : "not saved";
            }))
         EXPECT_EQ(error, "");
@@ -506,7 +449,7 @@ TEST(Ranks, InitConvertsOnAnyMesh) {
 }
 
 TEST(Ranks, InitNamesTheTensorThatDoesNotRound) {
-  Disk disk;
+  RankDisk disk;
   const Mesh mesh = {{"shard", 2}};
   std::vector<SafetensorsEntry> entries = {{"w", DType::F32, {2}, 0, 0, {}}};
   const std::string header = formatSafetensorsHeader(entries, {}, false);
@@ -523,17 +466,17 @@ TEST(Ranks, InitNamesTheTensorThatDoesNotRound) {
 }
 
 TEST(Ranks, PreflightLeavesNothing) {
-  Disk disk;
+  RankDisk disk;
   const Mesh mesh = {{"replicate", 2}, {"shard", 2}};
   const std::vector<Tensor> tensors = {
       {"w", StateKind::Param, DType::F32, {8, 3}, {{1, 0}, {0, 1}}}};
   for (const std::string& error : onRanks(4, [&](Peers& peers) {
          MeshState state(tensors, mesh, peers.rank());
-         auto store = CheckpointStore::open(directory, peers, disk.of(peers));
+         auto store = CheckpointStore::open(runDirectory, peers, disk.of(peers));
          return messageOf(store->preflight(state.saveRequest(0), 2));
        }))
     EXPECT_EQ(error, "");
-  EXPECT_TRUE(disk.files->readDirectory(checkpointsPath(directory))->empty());
+  EXPECT_TRUE(disk.files->readDirectory(checkpointsPath(runDirectory))->empty());
   for (const auto& [rank, env] : disk.ranks)
     EXPECT_FALSE(env->bytesWritten().empty()) << "rank " << rank << " wrote no probe";
 }
@@ -544,12 +487,12 @@ TEST(Ranks, PreflightNamesTheRankWhoseDiskFails) {
   bool met = true;
   int64_t operation = 0;
   for (; met; ++operation) {
-    Disk disk;
+    RankDisk disk;
     met = false;
     for (const std::string& error : onRanks(3, [&](Peers& peers) {
            FaultEnv env(disk.of(peers));
            MeshState state(tensors, mesh, peers.rank());
-           auto store = CheckpointStore::open(directory, peers, env);
+           auto store = CheckpointStore::open(runDirectory, peers, env);
            if (peers.rank() == 2)
              env.failAt(operation, EROFS, /*forGood=*/false);
            const auto passed = store->preflight(state.saveRequest(0), 2);
@@ -560,220 +503,9 @@ TEST(Ranks, PreflightNamesTheRankWhoseDiskFails) {
       EXPECT_TRUE(error.empty() || error.starts_with("checkpoints cannot be saved: rank 2: "))
           << error;
     }
-    EXPECT_TRUE(disk.files->readDirectory(checkpointsPath(directory))->empty());
+    EXPECT_TRUE(disk.files->readDirectory(checkpointsPath(runDirectory))->empty());
   }
   EXPECT_GT(operation, 8);
-}
-
-/// A rank's process ends in the middle of an operation.
-struct Killed {};
-
-struct Fault {
-  int64_t rank, operation;
-  enum Kind { Once, ForGood, Kill } kind;
-};
-
-/// Saves `step` on all ranks with a fault on one of them. Who believes that it is committed, and
-/// what the others say; `met`: was the fault reached?
-struct Outcome {
-  bool committed = false, met = false;
-  std::vector<Error> errors;
-};
-
-Outcome saveWith(const Fault& fault, CrashEnv& files, const std::vector<Tensor>& tensors,
-                 const Mesh& mesh, int64_t step) {
-  std::mutex mutex;
-  struct End {
-    std::optional<Error> error;
-    bool met = false;
-  };
-  const std::vector<End> ends = onRanks(rankCount(mesh), [&](Peers& peers) -> End {
-    LockedEnv shared(files, mutex);
-    FaultEnv env(shared);
-    bool killed = false;
-    MeshState state(tensors, mesh, peers.rank());
-    state.fill(static_cast<uint8_t>(step));
-    try {
-      auto store = CheckpointStore::open(directory, peers, env);
-      if (!store.ok())
-        return {store.takeError(), false};
-      if (peers.rank() == fault.rank && fault.kind == Fault::Kill)
-        env.beforeEach([&, from = env.operations()](int64_t operation) {
-          if (operation - from == fault.operation) {
-            killed = true;
-            throw Killed();
-          }
-        });
-      else if (peers.rank() == fault.rank)
-        env.failAt(fault.operation, ENOSPC, fault.kind == Fault::ForGood);
-      auto report = store->save(state.saveRequest(step), 2);
-      if (!report.ok())
-        return {report.takeError(), !env.failed().empty()};
-      return {std::nullopt, !env.failed().empty()};
-    } catch (const Killed&) {
-      peers.communicator()->fail(Error::runFailed("rank {} was killed", peers.rank()));
-      return {std::nullopt, true};
-    }
-  });
-  Outcome outcome;
-  for (size_t rank = 0; rank < ends.size(); ++rank) {
-    outcome.met = outcome.met || ends[rank].met;
-    const bool wasKilled = fault.kind == Fault::Kill && ends[rank].met;
-    if (ends[rank].error)
-      outcome.errors.push_back(*ends[rank].error);
-    else if (!wasKilled)
-      outcome.committed = true;
-  }
-  return outcome;
-}
-
-constexpr int64_t faultRanks = 3;
-
-struct FaultRig {
-  Mesh mesh = {{"shard", faultRanks}};
-  std::vector<Tensor> tensors = {
-      {"w", StateKind::Param, DType::F32, {7, 3}, {{0, 0}}},
-      {"b", StateKind::Param, DType::F32, {3}, {}},
-      {"w.exp_avg", StateKind::Slot, DType::F32, {7, 3}, {{0, 1}}},
-  };
-  Disk disk;
-  FaultRig() {
-    for (int64_t step : {1, 2})
-      saveOn(disk, tensors, mesh, step);
-  }
-
-  /// The checkpoints that are there, each of which must be what was saved under its step.
-  std::vector<int64_t> steps(CrashEnv& files) const {
-    std::vector<int64_t> steps;
-    const auto all = listCheckpoints(files, directory);
-    for (const CheckpointInfo& info : *all) {
-      MeshState state(tensorsOfOne(), {}, 0);
-      auto report = load(info.path, state.loadRequest(nullptr), files);
-      EXPECT_TRUE(report.ok()) << report.error().message();
-      EXPECT_EQ(state.differing(static_cast<uint8_t>(info.step)), "");
-      steps.push_back(info.step);
-    }
-    return steps;
-  }
-  std::vector<Tensor> tensorsOfOne() const {
-    std::vector<Tensor> whole = tensors;
-    for (Tensor& tensor : whole)
-      tensor.placement.clear();
-    return whole;
-  }
-  /// The next process goes on, and cleans up.
-  void expectGoesOn(CrashEnv& files) const {
-    Disk next(files.clone());
-    saveOn(next, tensors, mesh, 9);
-    EXPECT_EQ(steps(*next.files).back(), 9);
-    const auto entries = next.files->readDirectory(checkpointsPath(directory));
-    for (const DirectoryEntry& entry : *entries)
-      EXPECT_FALSE(entry.name.starts_with(".")) << entry.name;
-  }
-};
-
-TEST(RankFaults, OfAnyRankAtAnyOperationEndAllRanksAndHarmNothing) {
-  const FaultRig rig;
-  for (const Fault::Kind kind : {Fault::Once, Fault::ForGood})
-    for (int64_t rank = 0; rank < faultRanks; ++rank) {
-      bool met = true;
-      int64_t operation = 0;
-      for (; met; ++operation) {
-        SCOPED_TRACE(fmt::format("operation {} of rank {} fails, kind {}", operation, rank,
-                                 static_cast<int>(kind)));
-        const auto files = rig.disk.files->clone();
-        const Outcome outcome = saveWith({rank, operation, kind}, *files, rig.tensors, rig.mesh, 3);
-        met = outcome.met;
-        // All or none: only the deletion of an old checkpoint may fail and be a note.
-        if (outcome.committed) {
-          EXPECT_TRUE(outcome.errors.empty());
-          EXPECT_TRUE(!met || rank == 0);
-        } else {
-          EXPECT_EQ(outcome.errors.size(), static_cast<size_t>(faultRanks));
-        }
-        for (const Error& error : outcome.errors) {
-          EXPECT_EQ(error.exitCode(), 5);
-          EXPECT_TRUE(error.message().starts_with("the checkpoint of step 3 was not saved: "))
-              << error.message();
-          EXPECT_NE(error.message().find("No space left on device"), std::string::npos);
-          EXPECT_TRUE(rank == 0 ||
-                      error.message().find(fmt::format("rank {}: ", rank)) != std::string::npos)
-              << error.message();
-        }
-        const std::vector<int64_t> steps = rig.steps(*files);
-        EXPECT_TRUE(std::ranges::count(steps, 2) == 1);
-        EXPECT_TRUE(!outcome.committed || steps.back() == 3);
-        if (operation % 5 == 0)
-          rig.expectGoesOn(*files);
-        if (::testing::Test::HasFailure())
-          return;
-      }
-      EXPECT_GT(operation, 8) << "fewer operations than rank " << rank << " has";
-    }
-}
-
-TEST(RankFaults, OfAnyRankAtAnyOperationOfALoadEndAllRanks) {
-  const FaultRig rig;
-  for (int64_t rank = 0; rank < faultRanks; ++rank) {
-    bool met = true;
-    int64_t operation = 0;
-    for (; met; ++operation) {
-      SCOPED_TRACE(fmt::format("operation {} of rank {} fails", operation, rank));
-      Disk disk(rig.disk.files->clone());
-      std::atomic<bool> failed = false;
-      const std::vector<std::string> errors = onRanks(faultRanks, [&](Peers& peers) {
-        FaultEnv env(disk.of(peers));
-        if (peers.rank() == rank)
-          env.failAt(operation, EIO, /*forGood=*/false);
-        MeshState state(rig.tensors, rig.mesh, peers.rank());
-        state.fill(255);
-        auto report = load(stepPath(2), state.loadRequest(&peers), env);
-        if (!env.failed().empty()) // the others do not take it back
-          failed = true;
-        if (report.ok())
-          return state.differing(2);
-        EXPECT_EQ(report.error().exitCode(), 3);
-        // Counters come last: what was loaded in part never looks like the step that was saved.
-        EXPECT_NE(state.differing(2), "");
-        return report.error().message();
-      });
-      met = failed;
-      for (const std::string& error : errors) {
-        EXPECT_EQ(error.empty(), !met) << error;
-        EXPECT_TRUE(!met || rank == 0 || error.starts_with(fmt::format("rank {}: ", rank)))
-            << error;
-      }
-      if (::testing::Test::HasFailure())
-        return;
-    }
-    EXPECT_GT(operation, 1);
-  }
-}
-
-TEST(RankFaults, ADeathOfAnyRankAtAnyOperationLeavesTheOldOrTheNewCheckpoint) {
-  const FaultRig rig;
-  for (int64_t rank = 0; rank < faultRanks; ++rank) {
-    bool met = true;
-    for (int64_t operation = 0; met; ++operation) {
-      const auto files = rig.disk.files->clone();
-      const Outcome outcome =
-          saveWith({rank, operation, Fault::Kill}, *files, rig.tensors, rig.mesh, 3);
-      met = outcome.met;
-      for (uint64_t way = 0; way < 8; ++way) {
-        SCOPED_TRACE(fmt::format("rank {} dies before operation {}, way {}", rank, operation, way));
-        DrawnChoices drawn(way);
-        const auto restarted =
-            way < 3 ? files->crashed(static_cast<CrashEnv::Loss>(way)) : files->crashed(drawn);
-        const std::vector<int64_t> steps = rig.steps(*restarted);
-        EXPECT_TRUE(std::ranges::count(steps, 2) == 1);
-        EXPECT_TRUE(steps.back() == 3 || (steps.back() == 2 && !outcome.committed));
-        if (operation % 5 == 0 && way < 3)
-          rig.expectGoesOn(*restarted);
-      }
-      if (::testing::Test::HasFailure())
-        return;
-    }
-  }
 }
 
 } // namespace
