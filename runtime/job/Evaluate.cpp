@@ -106,12 +106,8 @@ Status startForReading(Session& session) {
   TITAN_TRY(session.start(seed, start.products(session.program().target.kind), start.firstState()));
   const JobOptions& options = session.options();
   std::optional<checkpoint::LoadReport> report;
-  if (start.newest)
-    report =
-        TITAN_TRY(checkpoint::loadLatest(options.out, requestForReading(session, start.manifest)));
-  else if (!start.checkpoint.empty())
-    report =
-        TITAN_TRY(checkpoint::load(start.checkpoint, requestForReading(session, start.manifest)));
+  if (!start.checkpoint.empty())
+    report = TITAN_TRY(start.load(options.out, requestForReading(session, start.manifest)));
   if (options.average.empty())
     return {};
   return useAverages(session, options.average, report ? &report->manifest : nullptr);

@@ -1,6 +1,5 @@
 #include "runtime/job/Resume.h"
 
-#include "runtime/checkpoint/Load.h"
 #include "runtime/job/Agreement.h"
 #include "runtime/job/Session.h"
 
@@ -56,6 +55,15 @@ Result<Start> seenAs(const std::string& path, bool newest) {
 }
 
 } // namespace
+
+Result<checkpoint::LoadReport> Start::load(const std::string& directory,
+                                           const checkpoint::LoadRequest& request) const {
+  if (!newest)
+    return checkpoint::load(checkpoint, request);
+  std::optional<checkpoint::LoadReport> report =
+      TITAN_TRY(checkpoint::loadLatest(directory, request));
+  return std::move(*report); // it is held
+}
 
 SavedProducts Start::products(const std::string& target) const {
   if (!manifest)

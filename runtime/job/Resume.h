@@ -1,7 +1,7 @@
 // Which checkpoint a command starts from.
 #pragma once
 
-#include "runtime/checkpoint/CheckpointStore.h"
+#include "runtime/checkpoint/Load.h"
 #include "runtime/job/CommandLine.h"
 #include "runtime/job/Session.h"
 
@@ -28,6 +28,10 @@ struct Start {
   FirstState firstState() const {
     return checkpoint.empty() ? FirstState::Weights : FirstState::Open;
   }
+  /// Of a start from a checkpoint; `directory` is the run's. The errors of checkpoint::load and
+  /// checkpoint::loadLatest.
+  Result<checkpoint::LoadReport> load(const std::string& directory,
+                                      const checkpoint::LoadRequest& request) const;
   /// What computed products and attention on `target` in the run that is continued.
   SavedProducts products(const std::string& target) const;
 };

@@ -88,20 +88,16 @@ Result<checkpoint::InitInfo> loadStart(Session& session, const Start& start,
   const JobOptions& options = session.options();
   if (!start.checkpoint.empty()) {
     const checkpoint::LoadRequest request = TITAN_TRY(requestForTraining(session));
-    std::optional<checkpoint::LoadReport> report;
-    if (start.newest)
-      report = TITAN_TRY(checkpoint::loadLatest(options.out, request));
-    else
-      report = TITAN_TRY(checkpoint::load(start.checkpoint, request));
+    checkpoint::LoadReport report = TITAN_TRY(start.load(options.out, request));
     if (session.peers().isFirst())
-      tell("resumed from {} at step {}\n", start.checkpoint, report->manifest.step);
-    for (const std::string& message : report->notes)
+      tell("resumed from {} at step {}\n", start.checkpoint, report.manifest.step);
+    for (const std::string& message : report.notes)
       session.note(message);
-    TITAN_TRY(startAverages(session, report->manifest));
-    noteDataDifferences(session, report->manifest.data, data);
-    if (!options.init.empty() && options.init != report->manifest.init.source)
+    TITAN_TRY(startAverages(session, report.manifest));
+    noteDataDifferences(session, report.manifest.data, data);
+    if (!options.init.empty() && options.init != report.manifest.init.source)
       session.note(fmt::format("--init {} is for a fresh run and was not read", options.init));
-    return report->manifest.init;
+    return report.manifest.init;
   }
   if (!options.emaStart.empty() || !options.emaDrop.empty())
     session.note("--ema-start and --ema-drop are for a run that goes on: this one begins, and its "
