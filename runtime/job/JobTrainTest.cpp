@@ -126,6 +126,24 @@ TEST_F(JobTrainTest, ResumeKeepsTheProductLibrary) {
   EXPECT_EQ(manifest["program"]["libraries"]["cpu.gemm"]["library"], "generated");
 }
 
+TEST_F(JobTrainTest, SaysWhatComputesProducts) {
+  const ProductLibrary library = findProductLibrary();
+  if (!library.found)
+    GTEST_SKIP() << library.reason;
+  const std::string byLibrary = "products by oneDNN " + library.version;
+  for (const auto& [forward, gradient, says] :
+       {std::tuple{false, false, byLibrary + ", arena"},
+        std::tuple{true, false, byLibrary + ", others generated, arena"},
+        std::tuple{true, true, std::string("generated products, arena")}}) {
+    program.libraryCalls[0].generated = forward;
+    program.libraryCalls[1].generated = gradient;
+    programBytes = serialize(program);
+    const Outcome outcome = run({"train", "--steps", "1", "--out", path(says)});
+    ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+    EXPECT_NE(outcome.err.find(says), std::string::npos) << outcome.err;
+  }
+}
+
 TEST_F(JobTrainTest, ResumeSaysWhatDiffers) {
   ASSERT_EQ(run({"train", "--steps", "5"}).exitCode, 0);
   writeData("other.npz", 33);

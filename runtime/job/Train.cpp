@@ -9,15 +9,25 @@
 #include "runtime/program/Process.h"
 #include "runtime/program/Text.h"
 
+#include <algorithm>
+
 namespace titan {
 namespace {
 
-/// "products by oneDNN 2.6.3", "generated products"
-std::string productsText(const ChosenDevice& device) {
+/// Of products that a library is offered: "products by oneDNN 2.6.3", "generated products", or
+/// both.
+std::string productsText(const Program& program, const ChosenDevice& device) {
   if (device.gemmVersion.empty())
     return device.gemm + " products";
-  return fmt::format("products by {} {}", device.products.library.empty() ? "oneDNN" : "cuBLASLt",
-                     device.gemmVersion);
+  const auto hasAny = [&](bool generated) {
+    return std::ranges::any_of(program.libraryCalls, [&](const LibraryCall& call) {
+      return call.routine == LibraryRoutine::Gemm && call.generated == generated;
+    });
+  };
+  if (!hasAny(/*generated=*/false))
+    return "generated products";
+  return fmt::format("products by {} {}{}", device.products.library.empty() ? "oneDNN" : "cuBLASLt",
+                     device.gemmVersion, hasAny(/*generated=*/true) ? ", others generated" : "");
 }
 
 /// ", attention by cuDNN 9.19.0" where a library might compute it.
@@ -42,7 +52,7 @@ void printHeader(const Session& session) {
   tell("{}: {} parameters, batch {} = {} x {}{}, {}, {}{}, arena {}\n", program.model, parameters,
        recipe.batch.global, recipe.globalMicrobatches(), recipe.batch.micro,
        alone ? "" : " on " + describeRanks(program.mesh), session.device().name,
-       productsText(session.device()), attentionText(session.device().attention),
+       productsText(program, session.device()), attentionText(session.device().attention),
        readableBytes(program.arenaBytes));
 }
 
