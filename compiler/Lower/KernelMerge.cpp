@@ -1,10 +1,10 @@
 #include "compiler/Lower/KernelMerge.h"
 
 #include "compiler/Lower/Address.h"
+#include "compiler/Lower/BodyMerger.h"
 #include "compiler/Lower/Classify.h"
 #include "compiler/Lower/CombineKernels.h"
 #include "compiler/Support/KernelKey.h"
-#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using titan::kernel::FusedOp;
@@ -12,106 +12,6 @@ using titan::kernel::FusedOp;
 namespace titan::lower {
 
 namespace {
-
-/// One of the two kernels, and which operands of the merged one are its own.
-struct Part {
-  FusedOp op;
-  Block& block;    ///< what it computes: an equal kernel's where it has no body
-  AffineMap toOwn; ///< from the merged space to its own
-  bool isConsumer = false;
-  SmallVector<unsigned> ins = {}, scalars = {};
-  IRMapping body = {}; ///< from `block` to the merged body
-
-  ArrayRef<int64_t> space() const { return FusedOp(op).getSpace(); }
-};
-
-/// Clones the bodies of two kernels into one.
-class BodyMerger {
-public:
-  BodyMerger(OpBuilder& builder, const MergedSpace& space) : builder(builder), space(space) {}
-
-  /// Has each reduction of `from` a counterpart in the merged space, in its own order? If not,
-  /// `why` is set.
-  bool keepsReductions(const Part& from, std::string& why) const {
-    for (auto reduce : from.block.getOps<kernel::ReduceOp>()) {
-      std::optional<SmallVector<int64_t>> dims = reducedDims(reduce, from);
-      if (!dims) {
-        why = "a reduced dimension is cut up";
-        return false;
-      }
-      if (isRowReduction(*dims, space.extents) != isRowReduction(reduce.getDims(), from.space())) {
-        why = "a reduction would change its order";
-        return false;
-      }
-    }
-    return true;
-  }
-
-  /// Of a body that keeps its reductions.
-  void clone(Part& from) {
-    for (Operation& op : from.block.without_terminator()) {
-      if (auto reduce = dyn_cast<kernel::ReduceOp>(op)) {
-        Value value = kernel::ReduceOp::create(
-            builder, op.getLoc(), reduce.getType(), reduce.getKind(),
-            from.body.lookup(reduce.getValue()), *reducedDims(reduce, from));
-        from.body.map(reduce.getResult(), value);
-      } else if (auto index = dyn_cast<kernel::IndexOp>(op)) {
-        from.body.map(index.getResult(),
-                      materialize(from.toOwn.getResult(index.getDim()), op.getLoc()));
-      } else {
-        builder.clone(op, from.body);
-      }
-    }
-  }
-
-private:
-  OpBuilder& builder;
-  const MergedSpace& space;
-
-  /// The dimensions of the merged space that `reduce` combines; none if they are not its own.
-  std::optional<SmallVector<int64_t>> reducedDims(kernel::ReduceOp reduce, const Part& from) const {
-    ArrayRef<int64_t> own = from.space();
-    SmallVector<int64_t> dims;
-    for (int64_t d : reduce.getDims()) {
-      auto dim = dyn_cast<AffineDimExpr>(from.toOwn.getResult(d));
-      if (!dim && own[d] == 1)
-        continue;
-      if (!dim || space.extents[dim.getPosition()] != own[d] ||
-          (!dims.empty() && dims.back() >= dim.getPosition()) ||
-          isUsedBesides(from.toOwn, d, dim.getPosition()))
-        return std::nullopt;
-      dims.push_back(dim.getPosition());
-    }
-    return dims;
-  }
-
-  /// Does another result than `number` depend on dimension `dim`?
-  static bool isUsedBesides(AffineMap map, unsigned number, unsigned dim) {
-    for (auto [i, expr] : llvm::enumerate(map.getResults()))
-      if (i != number && expr.isFunctionOfDim(dim))
-        return true;
-    return false;
-  }
-
-  Value materialize(AffineExpr expr, Location loc) {
-    Linear linear = *toLinear(expr, space.extents.size());
-    Value sum;
-    for (auto [d, stride] : llvm::enumerate(linear.strides)) {
-      if (stride == 0)
-        continue;
-      Value term = kernel::IndexOp::create(builder, loc, d);
-      if (stride != 1)
-        term = arith::MulIOp::create(builder, loc, term,
-                                     arith::ConstantIndexOp::create(builder, loc, stride));
-      sum = sum ? arith::AddIOp::create(builder, loc, sum, term).getResult() : term;
-    }
-    if (!sum || linear.constant != 0) {
-      Value constant = arith::ConstantIndexOp::create(builder, loc, linear.constant);
-      sum = sum ? arith::AddIOp::create(builder, loc, sum, constant).getResult() : constant;
-    }
-    return sum;
-  }
-};
 
 /// Which operands that the two do not read from each other are one value, and which are shown in
 /// another shape.
@@ -160,7 +60,7 @@ public:
   std::string reasonApart() {
     std::string why;
     BodyMerger merger(rewriter, space);
-    for (const Part* part : {&producer, &consumer})
+    for (const MergedPart* part : {&producer, &consumer})
       if (!merger.keepsReductions(*part, why))
         return why;
     return reducesColumnSums() ? "a reduction of a column reduction's result" : "";
@@ -217,7 +117,7 @@ private:
     BodyMerger merger(rewriter, space);
     OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPoint(consumer.op);
-    for (Part* part : {&producer, &consumer})
+    for (MergedPart* part : {&producer, &consumer})
       addOperands(*part);
     SmallVector<AffineMap> maps = inMaps;
     for (unsigned j = 0; j < consumer.op.getOuts().size(); ++j)
@@ -242,9 +142,9 @@ private:
     auto result = dyn_cast<OpResult>(sourceOf(in));
     return result && result.getOwner() == producer.op ? result : OpResult();
   }
-  bool isProduced(const Part& part, Value in) { return &part == &consumer && producedBy(in); }
+  bool isProduced(const MergedPart& part, Value in) { return &part == &consumer && producedBy(in); }
 
-  void addOperands(Part& part) {
+  void addOperands(MergedPart& part) {
     for (auto [i, in] : llvm::enumerate(part.op.getIns()))
       part.ins.push_back(isProduced(part, in) ? 0
                                               : addIn({part.isConsumer, static_cast<unsigned>(i)},
@@ -320,12 +220,12 @@ private:
   void createBlock(FusedOp merged) {
     Block* block = rewriter.createBlock(&merged.getBody());
     SmallVector<Type> types(ins.size() + scalars.size(), rewriter.getIndexType());
-    for (const Part* part : {&producer, &consumer})
+    for (const MergedPart* part : {&producer, &consumer})
       forEachArgument(*part, [&](BlockArgument argument, unsigned position) {
         types[position] = argument.getType();
       });
     block->addArguments(types, SmallVector<Location>(types.size(), merged.getLoc()));
-    for (Part* part : {&producer, &consumer})
+    for (MergedPart* part : {&producer, &consumer})
       forEachArgument(*part, [&](BlockArgument argument, unsigned position) {
         part->body.map(argument, block->getArgument(position));
       });
@@ -333,7 +233,8 @@ private:
 
   /// Calls `visit` on each argument of the part's body that the merged body has too, with its
   /// number there.
-  void forEachArgument(const Part& part, llvm::function_ref<void(BlockArgument, unsigned)> visit) {
+  void forEachArgument(const MergedPart& part,
+                       llvm::function_ref<void(BlockArgument, unsigned)> visit) {
     FusedOp op = part.op;
     size_t inCount = op.getIns().size();
     for (auto [i, argument] : llvm::enumerate(part.block.getArguments())) {
@@ -391,14 +292,14 @@ private:
     kernel::YieldOp::create(rewriter, merged.getLoc(), yields);
   }
 
-  static ValueRange yieldedBy(const Part& part) {
+  static ValueRange yieldedBy(const MergedPart& part) {
     return cast<kernel::YieldOp>(part.block.getTerminator()).getValues();
   }
 
   PairRewriter& rewriter;
   KernelPair& pair;
   const MergedSpace& space;
-  Part producer, consumer;
+  MergedPart producer, consumer;
   ArrayRef<unsigned> kept; ///< the producer's results that the merged kernel gives as well
   SmallVector<Operand> ins, scalars; ///< of the merged kernel
   SmallVector<AffineMap> inMaps;
