@@ -203,15 +203,13 @@ struct FormCones : impl::FormConesBase<FormCones> {
     FailureOr<MachineModel> machine = getMachine(getOperation());
     if (failed(machine))
       return signalPassFailure();
-    lower::KnownLowerings known;
-    IRRewriter rewriter(&getContext(), &known);
-    lower::SharedKernels shared;
+    lower::KnownLowerings known(&getContext(), *machine);
     SmallVector<Block*> blocks;
     getOperation().walk([&](Block* block) { blocks.push_back(block); });
     for (Block* block : blocks) {
       Cones cones(*block);
       for (const Cone* cone : cones.ofSeveral()) {
-        lower::LoweringBuilder lowering(rewriter, cone->root(), *machine, shared);
+        lower::LoweringBuilder lowering = known.builderFor(cone->root());
         place(*cone, lowering);
         if (lower::areRemarksRead(cone->root()))
           report(*cone);
@@ -220,7 +218,7 @@ struct FormCones : impl::FormConesBase<FormCones> {
           return signalPassFailure();
         for (Operation* op : llvm::reverse(ArrayRef(cone->ops).drop_back()))
           if (op->use_empty())
-            rewriter.eraseOp(op);
+            lowering.builder.eraseOp(op);
       }
     }
   }

@@ -25,16 +25,14 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
     FailureOr<MachineModel> machine = getMachine(getOperation());
     if (failed(machine))
       return signalPassFailure();
-    lower::KnownLowerings known;
-    IRRewriter rewriter(&getContext(), &known);
-    lower::SharedKernels shared;
+    lower::KnownLowerings known(&getContext(), *machine);
     for (Operation* op : ops) {
       auto lowerable = dyn_cast<ir::LowerableOpInterface>(op);
       if (!lowerable) {
         op->emitOpError("has no lowering rule");
         return signalPassFailure();
       }
-      lower::LoweringBuilder lowering(rewriter, op, *machine, shared);
+      lower::LoweringBuilder lowering = known.builderFor(op);
       if (failed(known.replace(op, lowering, [&] { return lowerable.lower(lowering); })))
         return signalPassFailure();
     }

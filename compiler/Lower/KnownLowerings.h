@@ -7,8 +7,15 @@ namespace titan::lower {
 
 /// Replaces ops by kernels. A rule knows nothing of other ops, so what came of one comes of all
 /// that equal it but for their operands, paths and phase: in each layer of a model the same.
-class KnownLowerings : public mlir::RewriterBase::Listener {
+class KnownLowerings : private mlir::RewriterBase::Listener {
 public:
+  /// `machine` outlives the object.
+  KnownLowerings(mlir::MLIRContext* context, const MachineModel& machine)
+      : rewriter_(context, this), machine_(machine) {}
+
+  /// For kernels that take the place of `op`.
+  LoweringBuilder builderFor(mlir::Operation* op) { return {rewriter_, op, machine_, shared_}; }
+
   /// Replaces the last of `ops`, that of `lowering`, which alone needs the others, by copies of
   /// what replaced one of ops that equal them. Else by `lower`, which puts what takes its place
   /// before it; that is remembered if it `isDecidedByOp`.
@@ -29,6 +36,9 @@ private:
     void copyTo(mlir::ValueRange others, LoweringBuilder& lowering) const;
   };
 
+  mlir::IRRewriter rewriter_;
+  const MachineModel& machine_;
+  SharedKernels shared_;
   llvm::StringMap<llvm::SmallVector<Lowering, 1>> known_;
   llvm::SmallVector<mlir::Value> results_; ///< of the replacement that happened last
 
