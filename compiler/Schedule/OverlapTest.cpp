@@ -1,32 +1,25 @@
 // Collectives of decoders on ranks, in buckets and under way while others compute: the bits of
 // every subset of the passes, and the bytes that are live.
 #include "compiler/Interpreter/Equivalence.h"
-#include "compiler/Interpreter/testing/ModuleFixture.h"
 #include "compiler/Pipeline/MeasurePlan.h"
-#include "compiler/Pipeline/Pipeline.h"
-#include "compiler/Pipeline/Register.h"
 #include "compiler/Schedule/OpCosts.h"
 #include "compiler/Schedule/OverlapCollectives.h"
 #include "compiler/Schedule/Passes.h"
-#include "compiler/Schedule/testing/GptModel.h"
+#include "compiler/Schedule/testing/ScheduleFixture.h"
 #include "compiler/Support/Collectives.h"
 #include "compiler/Support/RecipeAttribute.h"
-#include "mlir/Pass/PassManager.h"
 
 #include <gtest/gtest.h>
 
 using namespace mlir;
 using namespace titan;
 using namespace titan::schedule;
-using titan::schedule::testing::gptModel;
 using titan::schedule::testing::GptShape;
 
 namespace {
 
-class Overlap : public titan::interpreter::testing::ModuleFixture {
+class Overlap : public titan::schedule::testing::ScheduleFixture {
 protected:
-  Overlap() : ModuleFixture(registerAllDialects) { context.disableMultithreading(); }
-
   /// A decoder of `microbatches` in all, on ranks as `mesh` says, at *shard*.
   OwningOpRef<ModuleOp> make(int64_t microbatches, const std::string& mesh) {
     GptShape shape;
@@ -34,11 +27,7 @@ protected:
     shape.positions = 4;
     shape.microbatches = microbatches;
     shape.mesh = mesh;
-    OwningOpRef<ModuleOp> module = parse(gptModel(shape));
-    PassManager passes(&context);
-    addStages(passes, Stage::Import, Stage::Shard);
-    EXPECT_TRUE(succeeded(passes.run(*module)));
-    return module;
+    return ScheduleFixture::make(shape, Stage::Shard);
   }
 
   /// What *schedule* does of it up to where memory is fitted, with the passes whose bit is set:

@@ -1,43 +1,25 @@
 // Schedules by execution: whatever is reordered, cut or computed twice, a step gives the same bits
 // (cut losses: the same up to rounding), and its plan fits.
 #include "compiler/Interpreter/Equivalence.h"
-#include "compiler/Interpreter/testing/ModuleFixture.h"
 #include "compiler/Pipeline/MeasurePlan.h"
-#include "compiler/Pipeline/Pipeline.h"
-#include "compiler/Pipeline/Register.h"
 #include "compiler/Schedule/ChunkLoss.h"
 #include "compiler/Schedule/MemoryReasons.h"
 #include "compiler/Schedule/Rematerialize.h"
-#include "compiler/Schedule/testing/GptModel.h"
+#include "compiler/Schedule/testing/ScheduleFixture.h"
 #include "compiler/Support/RecipeAttribute.h"
 #include "mlir/IR/Verifier.h"
-#include "mlir/Pass/PassManager.h"
 
 #include <gtest/gtest.h>
 
 using namespace mlir;
 using namespace titan;
 using namespace titan::schedule;
-using titan::schedule::testing::gptModel;
 using titan::schedule::testing::GptShape;
 
 namespace {
 
-class Schedule : public titan::interpreter::testing::ModuleFixture {
+class Schedule : public titan::schedule::testing::ScheduleFixture {
 protected:
-  Schedule() : ModuleFixture(registerAllDialects) { context.disableMultithreading(); }
-
-  /// A model taken to `stage`.
-  OwningOpRef<ModuleOp> make(const GptShape& shape, Stage stage) {
-    OwningOpRef<ModuleOp> module = parse(gptModel(shape));
-    advance(*module, Stage::Import, stage);
-    return module;
-  }
-  void advance(ModuleOp module, Stage from, Stage to) {
-    PassManager passes(&context);
-    addStages(passes, from, to);
-    EXPECT_TRUE(succeeded(passes.run(module)));
-  }
   /// A product [64, 64] of each of six microbatches; `loop` gives %g, made of them.
   OwningOpRef<ModuleOp> parseStep(const std::string& loop, const std::string& attributes = "") {
     std::string text = replaceAll(R"(
