@@ -114,7 +114,7 @@ Result<ChosenDevice> open(const DeviceRequest& request) {
       graphs.push_back({graph.function, graph.nodes, graph.seconds});
     return graphs;
   };
-  chosen.memoryBytes = deviceBytes(request.program) + CudaDevice::stagingBytes(request.program);
+  chosen.memoryBytes = deviceBytes(request.program) + cuda::StagedInputs::bytesFor(request.program);
   chosen.device = std::move(device);
   return chosen;
 }
@@ -122,7 +122,7 @@ Result<ChosenDevice> open(const DeviceRequest& request) {
 DeviceMemory memory(const Program& program) {
   const OutsideBytes host = outsideBytes(program, /*threads=*/1, /*library=*/false);
   return {.arena = deviceBytes(program),
-          .staging = CudaDevice::stagingBytes(program),
+          .staging = cuda::StagedInputs::bytesFor(program),
           .driver = CudaDevice::outsideBytes,
           .pinned = StateAccess::ringBytesOf(program) + host.batches + hostBytes(program)};
 }

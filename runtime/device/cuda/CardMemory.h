@@ -10,6 +10,9 @@
 
 namespace titan::cuda {
 
+/// What an allocation of `bytes` takes, so that each begins at a line of 256.
+inline int64_t wholeLines(int64_t bytes) { return (bytes / 256 + 1) * 256; }
+
 class CardMemory {
 public:
   /// 1: an allocation for each part of the arena.

@@ -7,19 +7,11 @@ Result<std::unique_ptr<CardReader>> CardReader::create(const Driver& driver, CUc
                                                        Hold hold) {
   std::unique_ptr<CardReader> reader(
       new CardReader(driver, context, card, memory, std::move(hold)));
-  CUstream stream = nullptr;
-  TITAN_TRY(reader->need(driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING)));
-  reader->stream_ = OwnedStream(driver, stream);
-  CUevent event = nullptr;
+  reader->stream_ = TITAN_TRY(makeStream(driver, reader->what()));
   // Who waits for it sleeps: the thread of a save is to take no time from others.
-  TITAN_TRY(
-      reader->need(driver.cuEventCreate(&event, CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING)));
-  reader->done_ = OwnedEvent(driver, event);
+  reader->done_ = TITAN_TRY(
+      makeEvent(driver, CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING, reader->what()));
   return reader;
-}
-
-Status CardReader::need(Answer answer) const {
-  return driver_->need(answer, "copying states from " + card_->text());
 }
 
 Status CardReader::download(int64_t offset, std::span<char> into) {

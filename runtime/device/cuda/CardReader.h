@@ -29,7 +29,8 @@ private:
              Hold hold)
       : driver_(&driver), context_(context), card_(&card), memory_(&memory),
         hold_(std::move(hold)) {}
-  Status need(Answer answer) const;
+  std::string what() const { return "copying states from " + card_->text(); }
+  Status need(Answer answer) const { return driver_->need(answer, what()); }
 
   const Driver* driver_;
   CUcontext context_;

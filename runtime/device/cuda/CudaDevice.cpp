@@ -60,29 +60,6 @@ bool isSet(const char* variable, std::string_view value) {
   return found && value == found;
 }
 
-int64_t wholeLines(int64_t bytes) { return (bytes / 256 + 1) * 256; }
-
-/// A range of the arena that batches are copied to.
-struct StagedInput {
-  int64_t offset = 0, bytes = 0;
-};
-
-/// Inputs of all functions; what lies inside of an earlier one shares its memory.
-std::vector<StagedInput> stagedInputs(const Program& program) {
-  std::vector<StagedInput> inputs;
-  const auto isKnown = [&](const Binding& binding) {
-    return std::ranges::any_of(inputs, [&](const StagedInput& input) {
-      return input.offset <= binding.offset &&
-             binding.offset + binding.bytes <= input.offset + input.bytes;
-    });
-  };
-  for (const Function& function : program.functions)
-    for (const Binding& binding : function.bindings)
-      if (binding.role == Binding::Role::Input && !isKnown(binding))
-        inputs.push_back({binding.offset, binding.bytes});
-  return inputs;
-}
-
 double secondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -113,16 +90,12 @@ Status CudaDevice::open(std::string_view payload, const ProductRequest& products
   held_ = OwnedContext(*driver_, card_.handle);
   TITAN_TRY(driver_->need(driver_->cuCtxSetCurrent(context_), what));
   image_ = TITAN_TRY(LoadedImage::load(*driver_, card_, *program_, payload));
-  for (OwnedStream* owned : {&stream_, &copies_}) {
-    CUstream stream = nullptr;
-    TITAN_TRY(driver_->need(driver_->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), what));
-    *owned = OwnedStream(*driver_, stream);
-  }
+  stream_ = TITAN_TRY(makeStream(*driver_, what));
   for (OwnedEvent& event : events_)
-    event = TITAN_TRY(makeEvent());
+    event = TITAN_TRY(makeEvent(*driver_, CU_EVENT_DISABLE_TIMING, what));
   for (OwnedEvent* event : {&start_, &end_})
-    *event = TITAN_TRY(makeEvent(CU_EVENT_DEFAULT));
-  TITAN_TRY(addInputs());
+    *event = TITAN_TRY(makeEvent(*driver_, CU_EVENT_DEFAULT, what));
+  inputs_ = TITAN_TRY(StagedInputs::open(*driver_, *program_, what));
   products_ = TITAN_TRY(LtProducts::open(*driver_, card_, *program_, products));
   attention_ = TITAN_TRY(CardAttention::open(*driver_, card_, *program_, attention));
   // Last: what the driver has taken for itself by now is no longer free.
@@ -187,32 +160,6 @@ Status CudaDevice::clearScalars() {
   return {};
 }
 
-Result<OwnedEvent> CudaDevice::makeEvent(unsigned flags) const {
-  CUevent event = nullptr;
-  TITAN_TRY(driver_->need(driver_->cuEventCreate(&event, flags), "opening " + card_.text()));
-  return OwnedEvent(*driver_, event);
-}
-
-Status CudaDevice::addInputs() {
-  for (const StagedInput& staged : stagedInputs(*program_)) {
-    Input& input = inputs_.emplace_back();
-    input.offset = staged.offset;
-    input.bytes = staged.bytes;
-    input.staging = stagingBytes_;
-    input.arrived = TITAN_TRY(makeEvent());
-    input.taken = TITAN_TRY(makeEvent());
-    stagingBytes_ += wholeLines(staged.bytes);
-  }
-  return {};
-}
-
-int64_t CudaDevice::stagingBytes(const Program& program) {
-  int64_t bytes = 0;
-  for (const StagedInput& input : stagedInputs(program))
-    bytes += wholeLines(input.bytes);
-  return bytes;
-}
-
 std::vector<CudaDevice::Graph> CudaDevice::graphs() const {
   std::vector<Graph> graphs;
   for (size_t i = 0; i < functions_.size(); ++i)
@@ -227,22 +174,19 @@ Status CudaDevice::reserveMemory() {
   const auto available = static_cast<int64_t>(free);
   memory_ = CardMemory(*program_, bytes(), isSet(CardMemory::splitVariable, "1"));
   TITAN_TRY(reserveHostMemory());
-  const int64_t needed = memory_.cardBytes() + stagingBytes_;
-  Answer answer = {CUDA_ERROR_OUT_OF_MEMORY, driver_->cuMemAlloc_v2.name()};
+  const int64_t needed = memory_.cardBytes() + inputs_.bytes();
   if (needed + outsideBytes <= available) {
-    answer = memory_.allocateCard(*driver_);
+    Answer answer = memory_.allocateCard(*driver_);
+    if (answer.ok())
+      answer = inputs_.allocate();
     if (answer.result != CUDA_ERROR_OUT_OF_MEMORY)
-      TITAN_TRY(driver_->need(answer, fmt::format("allocating {}", readableBytes(needed))));
-    if (answer.ok() && stagingBytes_ > 0)
-      TITAN_TRY(allocate(stagingBytes_, staging_, answer));
+      return driver_->need(answer, fmt::format("allocating {}", readableBytes(needed)));
   }
-  if (answer.ok())
-    return {};
   return Error::environment(
       "the job needs {} of device memory, and {} more for the driver; {} has {} free of {}: {}",
       readableBytes(needed), readableBytes(outsideBytes), card_.text(), readableBytes(available),
       readableBytes(static_cast<int64_t>(total)),
-      smallerBatch(*program_, available - stagingBytes_ - outsideBytes));
+      smallerBatch(*program_, available - inputs_.bytes() - outsideBytes));
 }
 
 Status CudaDevice::reserveHostMemory() {
@@ -259,24 +203,14 @@ Status CudaDevice::reserveHostMemory() {
       readableBytes(needed), readableBytes(available));
 }
 
-Status CudaDevice::allocate(int64_t bytes, OwnedMemory& memory, Answer& answer) const {
-  CUdeviceptr address = 0;
-  answer = driver_->cuMemAlloc_v2(&address, static_cast<size_t>(bytes));
-  if (answer.result == CUDA_ERROR_OUT_OF_MEMORY)
-    return {};
-  TITAN_TRY(driver_->need(answer, fmt::format("allocating {}", readableBytes(bytes))));
-  memory = OwnedMemory(*driver_, address);
-  return {};
-}
-
 CudaDevice::~CudaDevice() {
   if (!context_)
     return;
   // What is still queued may use host memory that ends with the device. A card that failed answers
   // all of this with its error, and takes everything back when the process ends.
   (void)driver_->cuCtxSetCurrent(context_);
-  for (const OwnedStream* stream : {&copies_, &stream_})
-    (void)driver_->cuStreamSynchronize(stream->get());
+  inputs_.finish();
+  (void)driver_->cuStreamSynchronize(stream_.get());
 }
 
 Status CudaDevice::enter() {
@@ -464,38 +398,15 @@ Status CudaDevice::upload(int64_t offset, std::span<const char> from) {
   TITAN_TRY(enter());
   if (from.empty())
     return {};
-  if (const Input* input = inputOf(offset, static_cast<int64_t>(from.size())))
-    return uploadInput(*input, offset, from);
+  if (const auto* input = inputs_.find(offset, static_cast<int64_t>(from.size())))
+    return inputs_.upload(*input, offset, from, memory_, stream_.get(),
+                          [this](Answer answer) { return check(answer, "copying to"); });
   return memory_.forEachRange(
       offset, static_cast<int64_t>(from.size()), [&](CUdeviceptr to, int64_t first, int64_t count) {
         return check(driver_->cuMemcpyHtoDAsync_v2(to, from.data() + first,
                                                    static_cast<size_t>(count), stream_.get()),
                      "copying to");
       });
-}
-
-CudaDevice::Input* CudaDevice::inputOf(int64_t offset, int64_t bytes) {
-  const auto found = std::ranges::find_if(inputs_, [&](const Input& input) {
-    return input.offset <= offset && offset + bytes <= input.offset + input.bytes;
-  });
-  return found == inputs_.end() ? nullptr : &*found;
-}
-
-Status CudaDevice::uploadInput(const Input& input, int64_t offset, std::span<const char> from) {
-  const CUdeviceptr staged =
-      staging_.get() + static_cast<uint64_t>(input.staging + offset - input.offset);
-  const auto made = [&](Answer answer) { return check(answer, "copying to"); };
-  // An event that was never recorded is waited for at once.
-  TITAN_TRY(made(driver_->cuStreamWaitEvent(copies_.get(), input.taken.get(), 0)));
-  TITAN_TRY(made(driver_->cuMemcpyHtoDAsync_v2(staged, from.data(), from.size(), copies_.get())));
-  TITAN_TRY(made(driver_->cuEventRecord(input.arrived.get(), copies_.get())));
-  TITAN_TRY(made(driver_->cuStreamWaitEvent(stream_.get(), input.arrived.get(), 0)));
-  TITAN_TRY(memory_.forEachRange(
-      offset, static_cast<int64_t>(from.size()), [&](CUdeviceptr to, int64_t first, int64_t count) {
-        return made(driver_->cuMemcpyDtoDAsync_v2(to, staged + static_cast<uint64_t>(first),
-                                                  static_cast<size_t>(count), stream_.get()));
-      }));
-  return made(driver_->cuEventRecord(input.taken.get(), stream_.get()));
 }
 
 Status CudaDevice::download(int64_t offset, std::span<char> into) {
@@ -523,12 +434,11 @@ Status CudaDevice::fill(int64_t offset, int64_t bytes, char value) {
 }
 
 Result<OwnedMemory> CudaDevice::scratch(int64_t bytes) {
-  OwnedMemory memory;
-  Answer answer = {CUDA_SUCCESS, ""};
-  TITAN_TRY(allocate(bytes, memory, answer));
-  TITAN_TRY(driver_->need(
-      answer, fmt::format("reserving {} to measure {}", readableBytes(bytes), card_.text())));
-  return memory;
+  CUdeviceptr address = 0;
+  TITAN_TRY(
+      driver_->need(driver_->cuMemAlloc_v2(&address, static_cast<size_t>(bytes)),
+                    fmt::format("reserving {} to measure {}", readableBytes(bytes), card_.text())));
+  return OwnedMemory(*driver_, address);
 }
 
 Result<double> CudaDevice::measureCopy() {

@@ -25,6 +25,7 @@
 #include "runtime/device/cuda/LtProducts.h"
 #include "runtime/device/cuda/Owned.h"
 #include "runtime/device/cuda/PreparedFunction.h"
+#include "runtime/device/cuda/StagedInputs.h"
 
 #include <array>
 #include <memory>
@@ -40,9 +41,6 @@ public:
   /// What the driver may take of the card's memory later, for code that it loads when it is first
   /// launched, graphs and libraries: about twice what an H200 takes.
   static constexpr int64_t outsideBytes = int64_t{192} << 20;
-
-  /// Of the card's memory for batches on their way: the inputs of all functions, once.
-  static int64_t stagingBytes(const Program& program);
 
   /// Above that many launches, copies and fills a function is walked in every run: it is long
   /// against its launches.
@@ -90,13 +88,6 @@ public:
 
 private:
   template <bool observed> struct Walker;
-  /// A function's input, whose batch is staged.
-  struct Input {
-    int64_t offset = 0, bytes = 0; ///< in the arena
-    int64_t staging = 0;           ///< in the staging memory
-    cuda::OwnedEvent arrived;      ///< in the staging memory
-    cuda::OwnedEvent taken;        ///< from there
-  };
   /// How a function runs from its second run on.
   struct Recorded {
     bool walked = false;       ///< once: all that it launches is loaded
@@ -112,19 +103,12 @@ private:
   std::vector<cuda::ProductPlace> productPlaces() const;
   /// Likewise for CardAttention::choose.
   std::vector<cuda::AttentionPlace> attentionPlaces() const;
-  Result<cuda::OwnedEvent> makeEvent(unsigned flags = cuda::CU_EVENT_DISABLE_TIMING) const;
   /// The host reads them as a whole, also what no command has written yet.
   Status clearScalars();
   Result<cuda::OwnedMemory> scratch(int64_t bytes);
   Status reserveMemory();
   /// For states that are not the card's.
   Status reserveHostMemory();
-  /// `answer` may be that there is no memory.
-  Status allocate(int64_t bytes, cuda::OwnedMemory& memory, cuda::Answer& answer) const;
-  Status addInputs();
-  /// The input that all these bytes lie in, or null.
-  Input* inputOf(int64_t offset, int64_t bytes);
-  Status uploadInput(const Input& input, int64_t offset, std::span<const char> from);
 
   /// Every call begins with it: the error that stays, else the card's context for this thread.
   Status enter();
@@ -154,10 +138,8 @@ private:
   cuda::CUcontext context_ = nullptr;
   cuda::LoadedImage image_;
   cuda::CardMemory memory_; ///< the arena
-  cuda::OwnedMemory staging_;
-  cuda::OwnedStream stream_, copies_;
-  std::vector<Input> inputs_;
-  int64_t stagingBytes_ = 0;
+  cuda::OwnedStream stream_;
+  cuda::StagedInputs inputs_;
   std::array<cuda::OwnedEvent, eventsInTurn> events_;
   cuda::OwnedEvent start_, end_; ///< of what is timed
   std::vector<cuda::OwnedHostMemory> buffers_;

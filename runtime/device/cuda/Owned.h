@@ -3,6 +3,7 @@
 
 #include "runtime/device/cuda/Driver.h"
 
+#include <string>
 #include <utility>
 
 namespace titan::cuda {
@@ -42,5 +43,9 @@ using OwnedGraph = Owned<CUgraph, &Driver::cuGraphDestroy>;
 using OwnedGraphExec = Owned<CUgraphExec, &Driver::cuGraphExecDestroy>;
 using OwnedMemory = Owned<CUdeviceptr, &Driver::cuMemFree_v2>;
 using OwnedHostMemory = Owned<void*, &Driver::cuMemFreeHost>;
+
+/// In the current context; `what` goes on when the call fails.
+Result<OwnedStream> makeStream(const Driver& driver, const std::string& what);
+Result<OwnedEvent> makeEvent(const Driver& driver, unsigned flags, const std::string& what);
 
 } // namespace titan::cuda
