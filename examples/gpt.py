@@ -3,10 +3,8 @@
 Pre-norm blocks, learned positions, a head tied to the token embedding: the architecture of GPT-2 (Radford et al., 2019). Attention is
 `scaled_dot_product_attention`, as most code is written today.
 """
-import argparse
 import math
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import nn
@@ -91,14 +89,7 @@ class GPT(nn.Module):
 
 
 def export(description, sizes, default):
-    """The command [--length T] [OUTPUT]: writes the structure with a length named `seq`, which the recipe or the job sets, or of T tokens."""
-    from structure import NAMING, export_structure  # needs packages that the model itself does not
+    """The command that writes the structure of the model of `sizes`, to `default` unless it names another file."""
+    from structure import NAMING, export_decoder  # needs packages that the model itself does not
 
-    parser = argparse.ArgumentParser(description=description.split("\n")[0])
-    parser.add_argument("output", nargs="?", type=Path, default=default)
-    parser.add_argument("--length", type=int, help="fix the number of positions (default: a dimension named seq)")
-    arguments = parser.parse_args()
-    torch.manual_seed(0)
-    dims = {0: ("batch", 1, 65536)} | ({} if arguments.length else {1: ("seq", 2, sizes.positions)})
-    ids = torch.zeros(2, arguments.length or 16, dtype=torch.int64)
-    export_structure(GPT(sizes), ids, ["ids", "logits"], dims, arguments.output, notes=NAMING)
+    export_decoder(description, lambda: GPT(sizes), sizes.positions, default, notes=NAMING)

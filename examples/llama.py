@@ -3,10 +3,8 @@
 Pre-norm blocks of RMSNorm, rotary positions, grouped queries and SwiGLU, no biases, a head tied to the token embedding: the architecture of
 Llama 3.2's small models (Touvron et al., arXiv:2302.13971; Grattafiori et al., arXiv:2407.21783), but for the scaling of long positions.
 """
-import argparse
 import math
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import nn
@@ -95,14 +93,7 @@ class Llama(nn.Module):
 
 
 def export(description, sizes, default):
-    """The command [--length T] [OUTPUT]: writes the structure with a length named `seq`, which the recipe or the job sets, or of T tokens."""
-    from structure import MODULES, export_structure  # needs packages that the model itself does not
+    """The command that writes the structure of the model of `sizes`, to `default` unless it names another file."""
+    from structure import MODULES, export_decoder  # needs packages that the model itself does not
 
-    parser = argparse.ArgumentParser(description=description.split("\n")[0])
-    parser.add_argument("output", nargs="?", type=Path, default=default)
-    parser.add_argument("--length", type=int, help="fix the number of positions (default: a dimension named seq)")
-    arguments = parser.parse_args()
-    torch.manual_seed(0)
-    dims = {0: ("batch", 1, 65536)} | ({} if arguments.length else {1: ("seq", 2, sizes.positions)})
-    ids = torch.zeros(2, arguments.length or 16, dtype=torch.int64)
-    export_structure(Llama(sizes), ids, ["ids", "logits"], dims, arguments.output, notes=MODULES)
+    export_decoder(description, lambda: Llama(sizes), sizes.positions, default, notes=MODULES)

@@ -3,6 +3,7 @@
 That is train mode, no optimisation, so that dropout and every parameter's own name survive, and named dimensions. The same PyTorch writes the
 same bytes.
 """
+import argparse
 import logging
 import tempfile
 import warnings
@@ -35,6 +36,19 @@ def strip(model, notes):
                 if (entry.key in kept_notes(holder, notes, tensors) if notes else entry.key != "pkg.torch.onnx.stack_trace")]
         del holder.metadata_props[:]
         holder.metadata_props.extend(kept)
+
+
+def export_decoder(description, build, positions, default, notes):
+    """The command [--length T] [OUTPUT]: writes the structure of build(), a language model, with a length named `seq`, which the recipe or the job
+    sets, or of T tokens."""
+    parser = argparse.ArgumentParser(description=description.split("\n")[0])
+    parser.add_argument("output", nargs="?", type=Path, default=default)
+    parser.add_argument("--length", type=int, help="fix the number of positions (default: a dimension named seq)")
+    arguments = parser.parse_args()
+    torch.manual_seed(0)
+    dims = {0: ("batch", 1, 65536)} | ({} if arguments.length else {1: ("seq", 2, positions)})
+    ids = torch.zeros(2, arguments.length or 16, dtype=torch.int64)
+    export_structure(build(), ids, ["ids", "logits"], dims, arguments.output, notes)
 
 
 def export_structure(model, sample, names, dims, output, notes=None):
