@@ -31,6 +31,18 @@ Status removeLeftovers(Env& env, const std::string& parent) {
   return {};
 }
 
+/// Of what open makes, what is not there yet; what stands in another before that.
+Result<std::vector<std::string>> findMissing(Env& env, const std::string& directory) {
+  std::vector<std::string> missing;
+  for (const std::string& path : {checkpointsPath(directory), lockPath(directory)})
+    if (TITAN_TRY(env.kindOf(path)) == FileKind::Missing)
+      missing.push_back(path);
+  for (std::string path = directory; TITAN_TRY(env.kindOf(path)) == FileKind::Missing;
+       path = parentPath(path))
+    missing.push_back(path);
+  return missing;
+}
+
 } // namespace
 
 std::string stepName(int64_t step) { return fmt::format("{}{:08}", stepPrefix, step); }
@@ -69,6 +81,7 @@ CheckpointStore::CheckpointStore(std::string directory, Env& env, std::unique_pt
       peers_(alone_.get()), lock_(std::move(lock)) {}
 
 Result<CheckpointStore> CheckpointStore::open(const std::string& directory, Env& env) {
+  std::vector<std::string> missing = TITAN_TRY(findMissing(env, directory));
   TITAN_TRY(makeDirectories(env, directory));
   const LockText self{describeSelf(), {}};
   LockAttempt attempt = TITAN_TRY(env.lockFile(lockPath(directory), self.toString()));
@@ -83,7 +96,9 @@ Result<CheckpointStore> CheckpointStore::open(const std::string& directory, Env&
   TITAN_TRY(env.syncDirectory(directory));
   TITAN_TRY(env.syncDirectory(parent));
   TITAN_TRY(removeLeftovers(env, parent));
-  return CheckpointStore(directory, env, std::move(attempt.lock));
+  CheckpointStore store(directory, env, std::move(attempt.lock));
+  store.made_ = std::move(missing);
+  return store;
 }
 
 Result<CheckpointStore> CheckpointStore::open(const std::string& directory, Peers& peers,
@@ -95,6 +110,14 @@ Result<CheckpointStore> CheckpointStore::open(const std::string& directory, Peer
   }));
   store.peers_ = &peers;
   return store;
+}
+
+void CheckpointStore::takeBack() {
+  for (const std::string& path : made_) {
+    const bool isLock = path == lockPath(directory_);
+    if (!(isLock ? env_->removeFile(path) : env_->removeDirectory(path)).ok())
+      return;
+  }
 }
 
 Result<std::vector<CheckpointInfo>> CheckpointStore::list() const {

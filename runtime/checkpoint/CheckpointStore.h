@@ -160,6 +160,10 @@ public:
   Result<SavePlan> preflight(const SaveRequest& request, const Retention& retention,
                              Probe probe = Probe::Chunk);
 
+  /// Of a run that is refused before it begins: removes what open made, as far as nothing else
+  /// stands in it.
+  void takeBack();
+
   /// Did a sync fail after which nobody knows what is on the disk? Every later save fails.
   bool isBroken() const { return broken_.has_value(); }
 
@@ -186,6 +190,7 @@ private:
   std::unique_ptr<Peers> alone_; ///< where there are no others
   Peers* peers_;
   std::unique_ptr<FileLock> lock_;
+  std::vector<std::string> made_; ///< by open, what stands in another before that
   /// Set when a directory could not be synced after a rename: what is durable is unknown, so
   /// nothing more is written.
   std::optional<Error> broken_;

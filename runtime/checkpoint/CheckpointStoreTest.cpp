@@ -78,6 +78,31 @@ TEST(CheckpointStore, LaysOutTheTreeAndLoadsItBack) {
   EXPECT_TRUE(read->notes.empty());
 }
 
+TEST(CheckpointStore, TakesBackWhatItMade) {
+  TemporaryDirectory directory;
+  const std::string run = directory.path("a/b/run");
+  const auto takeBack = [&] { CheckpointStore::open(run)->takeBack(); };
+  takeBack();
+  EXPECT_FALSE(std::filesystem::exists(directory.path("a")));
+  std::filesystem::create_directories(directory.path("a/b"));
+  takeBack();
+  EXPECT_FALSE(std::filesystem::exists(run));
+  EXPECT_TRUE(std::filesystem::exists(directory.path("a/b")));
+  ASSERT_TRUE(CheckpointStore::open(run)->save(SampleState(9).saveRequest(1), 2).ok());
+  takeBack();
+  EXPECT_EQ(stepsOf(*CheckpointStore::open(run)), std::vector<int64_t>{1});
+}
+
+TEST(CheckpointStore, LeavesWhatOthersPutIntoWhatItMade) {
+  TemporaryDirectory directory;
+  const std::string run = directory.path("run");
+  auto store = CheckpointStore::open(run);
+  std::ofstream(joinPath(run, "notes.txt")) << "of the user";
+  store->takeBack();
+  EXPECT_TRUE(std::filesystem::exists(joinPath(run, "notes.txt")));
+  EXPECT_FALSE(std::filesystem::exists(checkpointsPath(run)));
+}
+
 TEST(CheckpointStore, GivesTheSameBytesForTheSameState) {
   TemporaryDirectory directory;
   for (const char* run : {"a", "b"}) {

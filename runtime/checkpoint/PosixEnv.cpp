@@ -209,6 +209,13 @@ FileKind kindOfMode(mode_t mode) {
   return S_ISDIR(mode) ? FileKind::Directory : FileKind::Other;
 }
 
+/// Is the open file the one at `path`, and not one that was there before?
+bool isAt(const std::string& path, const Descriptor& fd) {
+  struct stat open, there;
+  return ::fstat(fd.get(), &open) == 0 && ::stat(path.c_str(), &there) == 0 &&
+         open.st_dev == there.st_dev && open.st_ino == there.st_ino;
+}
+
 /// FAT is the one file system in use whose files end before 2^43 bytes, and no call tells.
 uint64_t largestFile(const std::string& path) {
   rlimit limit{};
@@ -348,6 +355,9 @@ public:
       const ssize_t got = ::pread(fd.get(), holder, sizeof holder, 0);
       return LockAttempt{nullptr, std::string(holder, got > 0 ? static_cast<size_t>(got) : 0)};
     }
+    // Who held it took it away meanwhile (CheckpointStore::takeBack): others would lock a new file.
+    if (!isAt(path, fd))
+      return lockFile(path, self);
     if (::ftruncate(fd.get(), 0) != 0)
       return fileError("write", path, errno);
     if (!writeAll(fd, self))

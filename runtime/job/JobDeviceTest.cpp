@@ -51,6 +51,21 @@ TEST_F(JobDeviceTest, AFailedCommandEndsTheRunAndLeavesTheLastCheckpoint) {
   EXPECT_EQ(stateOf("failed", 8), stateOf("alone", 8));
 }
 
+TEST_F(JobDeviceTest, AStartThatIsRefusedLeavesNothing) {
+  JobImage little = JobTest::image();
+  little.chooseDevice = [](const DeviceRequest&) -> Result<ChosenDevice> {
+    return Error::environment("no memory for the arena");
+  };
+  const Outcome refused = run(train("new/run", 4), little);
+  EXPECT_EQ(refused.exitCode, 3) << refused.err;
+  EXPECT_NE(refused.err.find("no memory for the arena"), std::string::npos) << refused.err;
+  EXPECT_FALSE(fs::exists(path("new")));
+  ASSERT_EQ(run(train("new/run", 4)).exitCode, 0);
+  EXPECT_EQ(run(train("new/run", 6), little).exitCode, 3);
+  EXPECT_EQ(run(train("new/run", 6)).exitCode, 0);
+  EXPECT_EQ(metrics("new/run").size(), 6u);
+}
+
 TEST_F(JobDeviceTest, EveryCallMayFail) {
   int64_t calls = 0;
   const auto count = [&](std::string_view) { return ++calls < 0; };

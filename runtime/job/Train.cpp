@@ -140,28 +140,24 @@ Result<RunData> openData(const Session& session) {
   return data;
 }
 
-/// The run directory, locked; rank 0 has it for all.
-Result<checkpoint::CheckpointStore> openStore(Session& session, checkpoint::Env& files) {
-  auto store =
-      TITAN_TRY(checkpoint::CheckpointStore::open(session.options().out, session.peers(), files));
-  TITAN_TRY(checkIsShared(session.peers(), session.options().out));
-  session.peers().setRunDirectory(session.options().out);
-  return store;
+/// Writes beside the run's checkpoints what the libraries compute by which algorithm.
+Status writeChoices(const Session& session) {
+  const std::string folder = session.options().out + "/";
+  if (const LibraryChoices& products = session.device().products; !products.library.empty())
+    TITAN_TRY(writeProducts(folder + productFileName, products));
+  if (const LibraryChoices& attention = session.device().attention; !attention.algorithms.empty())
+    TITAN_TRY(writeProducts(folder + attentionFileName, attention));
+  return {};
 }
 
-} // namespace
-
-Status trainJob(Session& session) {
+/// All that comes before the first step, in the run directory that rank 0 has locked for all. Null
+/// where there is nothing to do.
+Result<std::unique_ptr<Trainer>> beginRun(Session& session, checkpoint::CheckpointStore& store,
+                                          const checkpoint::WatchedEnv& files, RunData data) {
   const JobOptions& options = session.options();
   Peers& peers = session.peers();
-  // Whatever can be wrong with the input shows before the run directory is touched.
-  RunData data = TITAN_TRY(peers.agree("the data", openData(session)));
-  TITAN_TRY(agreeOnData(peers, "data.train", *data.train));
-  if (data.eval)
-    TITAN_TRY(agreeOnData(peers, "data.eval", *data.eval));
-  checkpoint::Env* const given = session.image().files;
-  checkpoint::WatchedEnv files(given ? *given : checkpoint::posixEnv());
-  checkpoint::CheckpointStore store = TITAN_TRY(openStore(session, files));
+  TITAN_TRY(checkIsShared(peers, options.out));
+  peers.setRunDirectory(options.out);
   Start start = TITAN_TRY(chooseTogether(peers, [&] { return chooseStart(options, store); }));
   TITAN_TRY(peers.together(adoptSeed(session, start)));
   const int64_t seed = session.recipe().train.seed;
@@ -169,10 +165,6 @@ Status trainJob(Session& session) {
                           start.products(session.program().target.kind), start.firstState()));
 
   printHeader(session);
-  if (const LibraryChoices& products = session.device().products; !products.library.empty())
-    TITAN_TRY(writeProducts(session.options().out + "/" + productFileName, products));
-  if (const LibraryChoices& attention = session.device().attention; !attention.algorithms.empty())
-    TITAN_TRY(writeProducts(session.options().out + "/" + attentionFileName, attention));
   RunIdentity identity;
   identity.data = {fmt::format("{:016x}", data.train->digest()), data.train->size(), seed};
   identity.program = session.describe();
@@ -184,11 +176,33 @@ Status trainJob(Session& session) {
     session.note(fmt::format(
         "the run is at step {}, train.steps = {}: nothing to do, raise --steps to go on", step,
         session.recipe().train.steps));
-    return {};
+    return std::unique_ptr<Trainer>();
   }
+  return Trainer::create(session, store, files, std::move(data.train), std::move(data.eval),
+                         std::move(identity));
+}
 
-  std::unique_ptr<Trainer> trainer = TITAN_TRY(Trainer::create(
-      session, store, files, std::move(data.train), std::move(data.eval), std::move(identity)));
+} // namespace
+
+Status trainJob(Session& session) {
+  Peers& peers = session.peers();
+  // Whatever can be wrong with the input shows before the run directory is touched.
+  RunData data = TITAN_TRY(peers.agree("the data", openData(session)));
+  TITAN_TRY(agreeOnData(peers, "data.train", *data.train));
+  if (data.eval)
+    TITAN_TRY(agreeOnData(peers, "data.eval", *data.eval));
+  checkpoint::Env* const given = session.image().files;
+  checkpoint::WatchedEnv files(given ? *given : checkpoint::posixEnv());
+  auto store = TITAN_TRY(checkpoint::CheckpointStore::open(session.options().out, peers, files));
+  Result<std::unique_ptr<Trainer>> begun = beginRun(session, store, files, std::move(data));
+  if (!begun.ok()) {
+    store.takeBack();
+    return begun.takeError();
+  }
+  const std::unique_ptr<Trainer> trainer = begun.take();
+  if (!trainer)
+    return {};
+  TITAN_TRY(writeChoices(session));
   TITAN_TRY(trainer->run());
   if (!peers.isFirst())
     return {};

@@ -122,7 +122,6 @@ Trainer::create(Session& session, checkpoint::CheckpointStore& store,
   t.controls_ = TITAN_TRY(Controls::create(access, "step", recipe, recipe.train.seed));
   if (evalData)
     t.evaluator_ = TITAN_TRY(Evaluator::create(session, std::move(evalData)));
-  TITAN_TRY(session.peers().byFirst("the start of the log", [&] { return t.openLog(); }));
   t.last_.samples = t.batches_.globalSamples();
   t.last_.tokens = t.last_.samples * t.batches_.dataset().tokensPerSample();
   t.last_.memoryBytes = session.device().memoryBytes;
@@ -132,6 +131,8 @@ Trainer::create(Session& session, checkpoint::CheckpointStore& store,
     t.stragglers_.emplace(peers.count());
     t.waited_.resize(static_cast<size_t>(peers.count()));
   }
+  // The first files of a run, which stay: what refuses it comes before them.
+  TITAN_TRY(session.peers().byFirst("the start of the log", [&] { return t.openLog(); }));
   return trainer;
 }
 

@@ -69,7 +69,7 @@ class CommandLine(ErrorTest):
 
     def test_of_checkpoints(self):
         (self.folder / "empty").mkdir()
-        self.train_refused("--resume", "empty", says="'empty' is neither a checkpoint nor a run directory with one", may_change=["run"])
+        self.train_refused("--resume", "empty", says="'empty' is neither a checkpoint nor a run directory with one")
 
 
 if __name__ == "__main__":

@@ -165,7 +165,7 @@ class RunFolder(ErrorTest):
         if self.run_tool(*little, "true").returncode != 0:
             self.skipTest("no permission to mount")
         train = [*little, self.job, "train", "--out", "run", "--threads", 1, *KEEP_ALL]
-        self.refused(ENVIRONMENT, *train, "--set", "checkpoint.staging=full", may_change=["run"],
+        self.refused(ENVIRONMENT, *train, "--set", "checkpoint.staging=full",
                      says=['checkpoint.staging = "full": a copy of the state takes ', ' and 4.0 KiB are available: '
                            'free some memory, or leave it to "auto"'])
         said = self.succeeds(*train).stderr
@@ -205,7 +205,7 @@ class RunFolder(ErrorTest):
 
     def test_metrics_that_are_a_folder(self):
         (self.folder / "run" / "metrics.jsonl").mkdir(parents=True)
-        self.train_refused(code=ENVIRONMENT, says="metrics.jsonl", may_change=["run"])
+        self.train_refused(code=ENVIRONMENT, says="metrics.jsonl")
 
 
 class StorageThatDoesNotWork(ErrorTest):
