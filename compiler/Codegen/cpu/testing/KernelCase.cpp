@@ -21,7 +21,7 @@ std::unique_ptr<KernelRunner> compile(const std::string& text) {
   return nullptr;
 }
 
-KernelCase::KernelCase(const KernelSpec& spec, std::string_view arch) : spec_(spec) {
+KernelCase::KernelCase(const KernelSpec& spec, std::string_view arch) : KernelData(spec) {
   Result<TargetInfo> target = resolveCpu(arch);
   if (!target.ok()) {
     ADD_FAILURE() << target.error().message();
@@ -32,18 +32,6 @@ KernelCase::KernelCase(const KernelSpec& spec, std::string_view arch) : spec_(sp
     runner_ = runner.take();
   else
     ADD_FAILURE() << runner.error().message() << "\n" << moduleText(spec);
-  unsigned seed = 1;
-  for (const OperandSpec& in : spec.ins)
-    ins_.push_back(randomElements(in, seed++));
-  for (const OperandSpec& out : spec.outs)
-    outs_.push_back(randomElements(out, seed++));
-  for (unsigned i = 0; i < spec.scalars; ++i)
-    scalars_.push_back(i + 3);
-}
-
-void KernelCase::setIn(size_t in, const Elements& values) {
-  ASSERT_EQ(ins_[in].size(), values.size());
-  ins_[in] = values;
 }
 
 std::vector<std::string> KernelCase::run(int64_t step,

@@ -12,13 +12,10 @@ namespace titan::codegen::testing {
 /// The function of a module's text for this machine; null, and the test fails, where there is none.
 std::unique_ptr<KernelRunner> compile(const std::string& text);
 
-class KernelCase {
+class KernelCase : public KernelData {
 public:
   /// For this machine, or for another CPU whose code it can run.
   explicit KernelCase(const KernelSpec& spec, std::string_view arch = "native");
-
-  /// Replaces the random contents of an in.
-  void setIn(size_t in, const Elements& values);
 
   /// Runs the kernel, compares with its definition, |error| <= tolerance * (1 + |value|), and then
   /// with itself in calls of one and of three units, bit for bit. Nothing beyond a buffer may
@@ -32,10 +29,7 @@ public:
                                std::vector<std::pair<size_t, size_t>> places = {});
 
 private:
-  KernelSpec spec_;
   std::unique_ptr<KernelRunner> runner_;
-  std::vector<Elements> ins_, outs_;
-  std::vector<int64_t> scalars_;
 };
 
 } // namespace titan::codegen::testing

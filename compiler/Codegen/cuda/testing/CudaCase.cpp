@@ -24,25 +24,13 @@ uint64_t place(ptx::Memory& memory, const std::string& content, int64_t offset) 
 
 } // namespace
 
-CudaCase::CudaCase(const KernelSpec& spec) : spec_(spec) {
+CudaCase::CudaCase(const KernelSpec& spec) : KernelData(spec) {
   const std::string text = moduleText(spec);
   Result<std::unique_ptr<CudaRunner>> runner = CudaRunner::compile(text);
   if (runner.ok())
     runner_ = runner.take();
   else
     ADD_FAILURE() << runner.error().message() << "\n" << text;
-  unsigned seed = 1;
-  for (const OperandSpec& in : spec.ins)
-    ins_.push_back(randomElements(in, seed++));
-  for (const OperandSpec& out : spec.outs)
-    outs_.push_back(randomElements(out, seed++));
-  for (unsigned i = 0; i < spec.scalars; ++i)
-    scalars_.push_back(i + 3);
-}
-
-void CudaCase::setIn(size_t in, const Elements& values) {
-  ASSERT_EQ(ins_[in].size(), values.size());
-  ins_[in] = values;
 }
 
 std::vector<std::string> CudaCase::run(ptx::Order order,

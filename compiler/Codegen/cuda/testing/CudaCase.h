@@ -7,15 +7,13 @@
 namespace titan::codegen::cuda::testing {
 
 using codegen::testing::Elements;
+using codegen::testing::KernelData;
 using codegen::testing::KernelSpec;
 using codegen::testing::OperandSpec;
 
-class CudaCase {
+class CudaCase : public KernelData {
 public:
   explicit CudaCase(const KernelSpec& spec);
-
-  /// Replaces the random contents of an in.
-  void setIn(size_t in, const Elements& values);
 
   /// Runs the kernel with blocks and warps in three orders, which must give the same bits; compares
   /// with its definition, |error| <= tolerance * (1 + |value|).
@@ -35,10 +33,7 @@ public:
   bool ok() const { return runner_ != nullptr; }
 
 private:
-  KernelSpec spec_;
   std::unique_ptr<CudaRunner> runner_;
-  std::vector<Elements> ins_, outs_;
-  std::vector<int64_t> scalars_;
   ptx::Counters counters_;
 };
 

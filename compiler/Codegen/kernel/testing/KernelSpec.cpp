@@ -2,6 +2,8 @@
 
 #include "runtime/program/DType.h"
 
+#include <gtest/gtest.h>
+
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -94,6 +96,21 @@ Elements randomElements(const OperandSpec& operand, unsigned seed) {
     else
       value = operand.element == "i1" ? generator() % 2 : generator() % 9 + 1;
   return values;
+}
+
+KernelData::KernelData(const KernelSpec& spec) : spec_(spec) {
+  unsigned seed = 1;
+  for (const OperandSpec& in : spec.ins)
+    ins_.push_back(randomElements(in, seed++));
+  for (const OperandSpec& out : spec.outs)
+    outs_.push_back(randomElements(out, seed++));
+  for (unsigned i = 0; i < spec.scalars; ++i)
+    scalars_.push_back(i + 3);
+}
+
+void KernelData::setIn(size_t in, const Elements& values) {
+  ASSERT_EQ(ins_[in].size(), values.size());
+  ins_[in] = values;
 }
 
 std::string encode(const std::string& element, const Elements& values) {

@@ -29,6 +29,20 @@ std::string moduleText(const KernelSpec& spec);
 /// Values that tests compute with: floats in [-2, 2), integers from 1 to 9, any truth value.
 Elements randomElements(const OperandSpec& operand, unsigned seed);
 
+/// A kernel with what its buffers and scalars hold, alike on every target.
+class KernelData {
+public:
+  explicit KernelData(const KernelSpec& spec);
+
+  /// Replaces the random contents of an in.
+  void setIn(size_t in, const Elements& values);
+
+protected:
+  KernelSpec spec_;
+  std::vector<Elements> ins_, outs_;
+  std::vector<int64_t> scalars_;
+};
+
 /// Elements as the bytes of a buffer, and back.
 std::string encode(const std::string& element, const Elements& values);
 Elements decode(const std::string& element, const std::string& bytes);
