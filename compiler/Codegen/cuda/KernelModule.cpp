@@ -79,22 +79,21 @@ Value KernelModule::dynamicShared(OpBuilder& builder, Location loc, int64_t byte
   return LLVM::AddressOfOp::create(builder, loc, array);
 }
 
-bool KernelModule::keepLoops(ArrayRef<std::string> names) {
+template <typename T>
+bool KernelModule::set(ArrayRef<std::string> names, T Entry::* member, T value) {
   bool changes = false;
   for (Entry& entry : entries_)
-    if (!entry.keepsLoops && llvm::is_contained(names, entry.name))
-      changes = entry.keepsLoops = true;
+    if (llvm::is_contained(names, entry.name))
+      changes |= std::exchange(entry.*member, value) != value;
   return changes;
 }
 
+bool KernelModule::keepLoops(ArrayRef<std::string> names) {
+  return set(names, &Entry::keepsLoops, true);
+}
+
 bool KernelModule::freeRegisters(ArrayRef<std::string> names) {
-  bool changes = false;
-  for (Entry& entry : entries_)
-    if (entry.blocksTogether != 0 && llvm::is_contained(names, entry.name)) {
-      entry.blocksTogether = 0;
-      changes = true;
-    }
-  return changes;
+  return set(names, &Entry::blocksTogether, int64_t(0));
 }
 
 } // namespace titan::codegen::cuda

@@ -69,6 +69,9 @@ public:
   const std::vector<Entry>& entries() const { return entries_; }
 
 private:
+  /// False: the entry points of these names have that value already.
+  template <typename T> bool set(llvm::ArrayRef<std::string> names, T Entry::* member, T value);
+
   mlir::OwningOpRef<mlir::ModuleOp> module_;
   std::vector<Entry> entries_;
   unsigned sharedArrays_ = 0;
