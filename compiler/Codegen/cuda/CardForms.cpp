@@ -1,3 +1,4 @@
+#include "compiler/Codegen/kernel/ApplyPatterns.h"
 #include "compiler/Codegen/kernel/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -5,7 +6,8 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/IR/TypeUtilities.h"
 
 #include <numeric>
 
@@ -292,10 +294,7 @@ struct CardForms : impl::CardFormsBase<CardForms> {
         differences.push_back(op);
     });
     llvm::for_each(differences, skipAbsentLanes);
-
-    GreedyRewriteConfig config;
-    config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
-    if (failed(applyPatternsGreedily(getOperation(), patterns, config)))
+    if (failed(applyPatterns(getOperation(), patterns)))
       signalPassFailure();
   }
 

@@ -1,3 +1,4 @@
+#include "compiler/Codegen/kernel/ApplyPatterns.h"
 #include "compiler/Codegen/kernel/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -7,7 +8,8 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 
@@ -303,11 +305,7 @@ struct ExpandMath : impl::ExpandMathBase<ExpandMath> {
         remainders.push_back(op);
     });
     llvm::for_each(remainders, expandRemainder);
-
-    GreedyRewriteConfig config;
-    // Folding would be the same; erasing and merging blocks is not this pass's business.
-    config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
-    if (failed(applyPatternsGreedily(getOperation(), patterns, config)))
+    if (failed(applyPatterns(getOperation(), patterns)))
       signalPassFailure();
   }
 

@@ -1,10 +1,12 @@
+#include "compiler/Codegen/kernel/ApplyPatterns.h"
 #include "compiler/Codegen/kernel/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/IR/TypeUtilities.h"
 
 #include <array>
 #include <limits>
@@ -265,9 +267,7 @@ struct ExpandWideMath : impl::ExpandWideMathBase<ExpandWideMath> {
   }
 
   void runOnOperation() override {
-    GreedyRewriteConfig config;
-    config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
-    if (failed(applyPatternsGreedily(getOperation(), patterns, config)))
+    if (failed(applyPatterns(getOperation(), patterns)))
       signalPassFailure();
   }
 
