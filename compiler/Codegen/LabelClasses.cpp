@@ -17,6 +17,22 @@ kernel::IndexOp coordinateOf(Value value) {
   return value.getDefiningOp<kernel::IndexOp>();
 }
 
+/// The extents of dimensions of `op` with whose coordinates `user`, in its body, compares for
+/// equality.
+SmallVector<int64_t> comparedExtents(kernel::FusedOp op, Operation* user) {
+  SmallVector<int64_t> extents;
+  auto compare = dyn_cast<arith::CmpIOp>(user);
+  if (compare && compare.getPredicate() == arith::CmpIPredicate::eq)
+    for (Value side : compare->getOperands())
+      if (kernel::IndexOp index = coordinateOf(side))
+        extents.push_back(op.getSpace()[index.getDim()]);
+  return extents;
+}
+
+bool isChangeOfType(Operation* op) {
+  return isa<arith::IndexCastOp, arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp>(op);
+}
+
 /// The rows of a table, or the places along a dimension, that operand number `operand` chooses
 /// from.
 int64_t entriesOf(kernel::RoutineAttrInterface routine, unsigned operand) {
@@ -55,17 +71,12 @@ private:
       Operation* user = use.getOwner();
       // In a select it is a value, not the condition: eval puts ignore_index into rows that are
       // padding.
-      if (isa<arith::IndexCastOp, arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp, arith::SelectOp>(
-              user))
+      if (isChangeOfType(user) || isa<arith::SelectOp>(user))
         classes = std::max(classes, inBody(op, user->getResult(0)));
       else if (isa<kernel::YieldOp>(user))
         classes = std::max(classes, inBuffer(op.getOuts()[use.getOperandNumber()]));
-      auto compare = dyn_cast<arith::CmpIOp>(user);
-      if (!compare || compare.getPredicate() != arith::CmpIPredicate::eq)
-        continue;
-      for (Value side : compare->getOperands())
-        if (kernel::IndexOp index = coordinateOf(side))
-          classes = std::max(classes, op.getSpace()[index.getDim()]);
+      for (int64_t extent : comparedExtents(op, user))
+        classes = std::max(classes, extent);
     }
     return classes;
   }
@@ -155,8 +166,7 @@ private:
     for (OpOperand& use : label.getUses()) {
       Operation* user = use.getOwner();
       auto select = dyn_cast<arith::SelectOp>(user);
-      if (isa<arith::IndexCastOp, arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp>(user) ||
-          (select && isWrapped(select, label)))
+      if (isChangeOfType(user) || (select && isWrapped(select, label)))
         inBody(op, operand, user->getResult(0), places);
       if (isa<kernel::YieldOp>(user)) {
         Value out = op.getOuts()[use.getOperandNumber()];
@@ -166,13 +176,9 @@ private:
           moved[size_t(elementAt(map, point, out))] = placeAt(point);
         inBuffer(out, moved);
       }
-      auto compare = dyn_cast<arith::CmpIOp>(user);
-      if (!compare || compare.getPredicate() != arith::CmpIPredicate::eq)
-        continue;
-      for (Value side : compare->getOperands())
-        if (kernel::IndexOp index = coordinateOf(side))
-          for (ArrayRef<int64_t> point : pointsOf(op, {in}))
-            bound(placeAt(point), op.getSpace()[index.getDim()]);
+      for (int64_t extent : comparedExtents(op, user))
+        for (ArrayRef<int64_t> point : pointsOf(op, {in}))
+          bound(placeAt(point), extent);
     }
   }
 
