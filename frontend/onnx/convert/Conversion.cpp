@@ -234,10 +234,7 @@ static Value absorbTranspose(Value value, SmallVector<int64_t>& batch, int64_t& 
 std::optional<DType> Conversion::namedType(const char* attribute,
                                            std::optional<DType> otherwise) const {
   const int64_t number = node.integer(attribute, 0);
-  if (number == 0)
-    return otherwise;
-  return number == static_cast<int32_t>(number) ? elementType(static_cast<int32_t>(number))
-                                                : std::nullopt;
+  return number == 0 ? otherwise : elementType(number);
 }
 
 Result<Value> Conversion::contract(Value lhs, Value rhs, ArrayRef<int64_t> lhsBatch,

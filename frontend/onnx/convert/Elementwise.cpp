@@ -278,8 +278,7 @@ Status clip(Conversion& c) {
 
 Status castTo(Conversion& c, std::optional<DType> dtype) {
   if (!dtype)
-    return c.error("element type {} is not supported",
-                   onnxTypeName(static_cast<int32_t>(c.node.integer("to", 0))));
+    return c.error("element type {} is not supported", onnxTypeName(c.node.integer("to", 0)));
   Value x = TITAN_TRY(c.operand(0));
   return c.give(c.convert(x, elementTypeOf(c.builder.getContext(), *dtype)));
 }

@@ -109,8 +109,7 @@ Status eyeLike(Conversion& c) {
   if (c.node.find("dtype")) {
     std::optional<DType> dtype = c.namedType("dtype");
     if (!dtype)
-      return c.error("element type {} is not supported",
-                     onnxTypeName(static_cast<int32_t>(c.node.integer("dtype", 0))));
+      return c.error("element type {} is not supported", onnxTypeName(c.node.integer("dtype", 0)));
     element = elementTypeOf(c.builder.getContext(), *dtype);
   }
   const Shape shape = c.shapeOf(like);

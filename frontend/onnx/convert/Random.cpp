@@ -91,8 +91,7 @@ Status bernoulli(Conversion& c) {
   Value p = TITAN_TRY(c.floatOperand(0));
   std::optional<DType> dtype = c.namedType("dtype", dtypeOf(tensorType(p).getElementType()));
   if (!dtype)
-    return c.error("element type {} is not supported",
-                   onnxTypeName(static_cast<int32_t>(c.node.integer("dtype", 0))));
+    return c.error("element type {} is not supported", onnxTypeName(c.node.integer("dtype", 0)));
   Value numbers = draw(c, RandomKind::Uniform, c.shapeOf(p), tensorType(p).getElementType());
   return c.give(c.convert(c.compare(ComparePredicate::LT, numbers, p),
                           elementTypeOf(c.builder.getContext(), *dtype)));

@@ -75,7 +75,7 @@ Folded eyeLike(const Node& node, const HostTensor& like) {
   if (like.shape.size() != 2)
     return Error::badInput("{}: {} is no matrix", node.shown(), toString(like.shape));
   int64_t type = node.integer("dtype", 0), k = node.integer("k", 0);
-  std::optional<DType> dtype = type == 0 ? like.dtype : elementType(static_cast<int32_t>(type));
+  std::optional<DType> dtype = type == 0 ? like.dtype : elementType(type);
   if (!dtype)
     return nothing();
   HostTensor out = HostTensor::empty(*dtype, like.shape);

@@ -203,9 +203,7 @@ Folded foldElementwise(const Node& node, const HostInputs& inputs, int64_t large
   if (op == "Identity" && inputs.size() == 1)
     return result(*inputs[0]);
   if (op == "Cast" && inputs.size() == 1) {
-    int64_t to = node.integer("to", 0);
-    std::optional<DType> dtype =
-        to == static_cast<int32_t>(to) ? elementType(static_cast<int32_t>(to)) : std::nullopt;
+    const std::optional<DType> dtype = elementType(node.integer("to", 0));
     return result(dtype ? std::optional(cast(*inputs[0], *dtype)) : std::nullopt);
   }
   if (inputs.size() == 1 && op != "Sum" && op != "Max" && op != "Min")

@@ -120,7 +120,7 @@ private:
       auto like = node.inputs.size() > 1 ? graph_.initializers.find(node.inputs[1])
                                          : graph_.initializers.end();
       form.boolean = node.opType == "Cast"
-                         ? elementType(static_cast<int32_t>(node.integer("to", 0))) == DType::Bool
+                         ? elementType(node.integer("to", 0)) == DType::Bool
                          : like != graph_.initializers.end() && like->second.dtype == DType::Bool;
       form.truth |= form.boolean;
     }

@@ -10,7 +10,7 @@
 
 namespace titan::frontend {
 
-std::optional<DType> elementType(int32_t type) {
+std::optional<DType> elementType(int64_t type) {
   using P = ::onnx::TensorProto;
   switch (type) {
   case P::FLOAT:
@@ -42,14 +42,15 @@ std::optional<DType> elementType(int32_t type) {
   }
 }
 
-std::string onnxTypeName(int32_t type) {
-  static const std::map<int32_t, const char*> younger = {
+std::string onnxTypeName(int64_t type) {
+  static const std::map<int64_t, const char*> younger = {
       {17, "FLOAT8E4M3FN"}, {18, "FLOAT8E4M3FNUZ"}, {19, "FLOAT8E5M2"}, {20, "FLOAT8E5M2FNUZ"},
       {21, "UINT4"},        {22, "INT4"},           {23, "FLOAT4E2M1"}, {24, "FLOAT8E8M0"}};
   if (auto it = younger.find(type); it != younger.end())
     return it->second;
-  if (::onnx::TensorProto_DataType_IsValid(type))
-    return ::onnx::TensorProto_DataType_Name(static_cast<::onnx::TensorProto_DataType>(type));
+  const auto number = static_cast<int32_t>(type);
+  if (number == type && ::onnx::TensorProto_DataType_IsValid(number))
+    return ::onnx::TensorProto_DataType_Name(static_cast<::onnx::TensorProto_DataType>(number));
   return fmt::format("type {}", type);
 }
 

@@ -16,9 +16,9 @@ class DataFile;
 
 /// The element type of an ONNX data type number, or nothing for strings, complex, float8 and 4-bit
 /// types.
-std::optional<DType> elementType(int32_t onnxDataType);
+std::optional<DType> elementType(int64_t onnxDataType);
 /// "FLOAT", "STRING", "FLOAT8E4M3FN", "type 99": for messages.
-std::string onnxTypeName(int32_t onnxDataType);
+std::string onnxTypeName(int64_t onnxDataType);
 
 /// A contiguous, little-endian, row-major run of bytes in a file beside the model (or the model
 /// itself).
