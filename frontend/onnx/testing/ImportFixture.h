@@ -22,9 +22,34 @@ protected:
     auto module = importGraph(context_, *graph, *names, recipe_);
     if (!module.ok())
       return "error: " + module.error().message();
+    return textOf(**module);
+  }
+
+  /// The text of importing a model of one node on `x` of 8 x 4 floats (opset as given).
+  std::string node(const std::string& type, int64_t opset,
+                   void (*change)(::onnx::NodeProto&) = nullptr,
+                   const std::vector<std::string>& more = {},
+                   void (*tensors)(ModelBuilder&) = nullptr) {
+    ModelBuilder model(opset);
+    std::vector<std::string> inputs = {"x"};
+    inputs.insert(inputs.end(), more.begin(), more.end());
+    model.input("x", {-1, 4}).output("y");
+    ::onnx::NodeProto& proto = model.node(type, inputs, {"y"}, "n");
+    if (change)
+      change(proto);
+    if (tensors)
+      tensors(model);
+    return import(model);
+  }
+
+  /// As printed, but with one space behind each op.
+  static std::string textOf(mlir::ModuleOp module) {
     std::string text;
     llvm::raw_string_ostream stream(text);
-    (*module)->print(stream);
+    module.print(stream);
+    for (const llvm::StringRef name : {".reduce", ".gelu"})
+      for (size_t at; (at = text.find((name + "  ").str())) != std::string::npos;)
+        text.erase(at + name.size(), 1);
     return text;
   }
 
