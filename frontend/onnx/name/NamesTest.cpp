@@ -1,26 +1,15 @@
 #include "frontend/onnx/name/Names.h"
-#include "frontend/onnx/ReadGraph.h"
-#include "frontend/onnx/name/SourceModel.h"
-#include "frontend/onnx/testing/ModelBuilder.h"
+#include "frontend/onnx/testing/NamedGraph.h"
 
 #include <gtest/gtest.h>
 
 namespace titan::frontend {
 namespace {
 
+using testing::graphOf;
 using testing::ModelBuilder;
+using testing::named;
 
-Graph graphOf(ModelBuilder& model, const std::string& producer = "pytorch") {
-  model.model.set_producer_name(producer);
-  return parseGraph(model.bytes(), "m.onnx", "").take();
-}
-NamedTensor named(ModelBuilder& model, const std::string& initializer,
-                  const std::string& producer = "pytorch") {
-  NameTable table = nameTensors(graphOf(model, producer)).take();
-  const NamedTensor* tensor = table.find(initializer);
-  EXPECT_TRUE(tensor) << initializer;
-  return tensor ? *tensor : NamedTensor();
-}
 ModelBuilder linear(const std::string& weight, const std::string& nodeName) {
   ModelBuilder model;
   model.input("x", {-1, 3}).output("y").node("MatMul", {"x", weight}, {"y"}, nodeName);
@@ -259,126 +248,6 @@ TEST(Names, RemovedBiasesWithoutMetadataAreCalledAsTheirWeights) {
   EXPECT_EQ(table.tensors[1].kind, TensorKind::Parameter);
 }
 
-/// A model whose optimizer looked up positions, which are added to tokens.
-NameTable namesWithFolded(const std::string& name, const std::vector<int64_t>& shape,
-                          const std::vector<float>& values) {
-  ModelBuilder model;
-  model.input("x", {2, 2}, ::onnx::TensorProto::INT64).output("y");
-  model.floats(name, shape, values);
-  model.floats("tok.weight", {3, 2}, {1, 2, 3, 4, 5, 6});
-  model.node("Gather", {"tok.weight", "x"}, {"h"});
-  model.node("Add", {"h", name}, {"y"});
-  Graph graph = graphOf(model);
-  graph.signature = Signature::parse("p_pos_weight: PARAMETER target='pos.weight'\n"
-                                     "p_tok_weight: PARAMETER target='tok.weight'\n");
-  shareRepeatedSamples(graph);
-  return nameTensors(graph).take();
-}
-
-TEST(Names, WhatWasTakenOutOfAParameterIsAPart) {
-  for (const char* op : {"embedding", "embedding_1", "unsqueeze", "slice_3", "index"}) {
-    NameTable table = namesWithFolded(op, {1, 2, 2}, {1, 2, 3, 4});
-    EXPECT_EQ(table.tensors[0].name, "add_0.weight") << op;
-    EXPECT_EQ(table.tensors[0].partOf, (std::vector<std::string>{"pos.weight"})) << op;
-  }
-  NameTable computed = namesWithFolded("mul_1", {1, 2, 2}, {1, 2, 3, 4});
-  EXPECT_TRUE(computed.tensors[0].isPart);
-  EXPECT_TRUE(computed.tensors[0].partOf.empty());
-}
-
-TEST(Names, RowsThatAreRepeatedForEverySampleAreOneSample) {
-  NameTable equal = namesWithFolded("embedding", {2, 2, 2}, {1, 2, 3, 4, 1, 2, 3, 4});
-  EXPECT_EQ(equal.states[0].shape, (Shape{1, 2, 2}));
-  NameTable different = namesWithFolded("embedding", {2, 2, 2}, {1, 2, 3, 4, 1, 2, 3, 5});
-  EXPECT_EQ(different.states[0].shape, (Shape{2, 2, 2}));
-}
-
-/// The graph of torch.export in which `name`, which it folded, is joined with an input of 2
-/// samples.
-Graph joinedWithFolded(const std::string& name, const std::vector<int64_t>& shape,
-                       const std::vector<float>& values) {
-  ModelBuilder model;
-  model.input("x", {2, 3}).output("y").floats(name, shape, values);
-  model.node("Concat", {name, "x"}, {"y"});
-  Graph graph = graphOf(model);
-  graph.signature = Signature::parse("p_token: PARAMETER target='token'\n");
-  shareRepeatedSamples(graph);
-  return graph;
-}
-
-TEST(Names, RepeatedSamplesOfRepeatedRowsAreBroadcastAsFarAsTheirReadersNeed) {
-  ModelBuilder model;
-  model.input("x", {2, 3, 2}).output("y");
-  model.floats("mul_1", {2, 3, 2}, {.1F, .2F, .1F, .2F, .1F, .2F, .1F, .2F, .1F, .2F, .1F, .2F});
-  model.node("Add", {"x", "mul_1"}, {"y"});
-  Graph graph = graphOf(model);
-  graph.signature = Signature::parse("p_row: PARAMETER target='row'\n");
-  shareRepeatedSamples(graph);
-  EXPECT_EQ(graph.initializers.at("mul_1").shape, (Shape{1, 1, 2}));
-  ASSERT_EQ(graph.nodes.size(), 2u);
-  EXPECT_EQ(graph.nodes[0].opType, "Expand");
-}
-
-TEST(Names, ZerosThatAreCalledExpandedAreOneSample) {
-  const std::vector<float> zeros(6, 0);
-  EXPECT_EQ(joinedWithFolded("expand_1", {2, 1, 3}, zeros).initializers.at("expand_1").shape,
-            (Shape{1, 1, 3}));
-  EXPECT_EQ(joinedWithFolded("add_1", {2, 1, 3}, zeros).initializers.at("add_1").shape,
-            (Shape{2, 1, 3}));
-  // Which of two dimensions is the batch nothing tells.
-  EXPECT_EQ(joinedWithFolded("expand", {2, 2, 3}, std::vector<float>(12, 0))
-                .initializers.at("expand")
-                .shape,
-            (Shape{2, 2, 3}));
-}
-
-TEST(Names, FirstStatesOfZerosAreOfOneSample) {
-  ModelBuilder model;
-  model.input("x", {4, 2, 3}).output("y").floats("val_9", {2, 2, 5}, std::vector<float>(20, 0));
-  model.floats("w", {2, 15, 3}, std::vector<float>(90, 1));
-  model.floats("r", {2, 15, 5}, std::vector<float>(150, 1));
-  ModelBuilder::setInt(model.node("GRU", {"x", "w", "r", "", "", "val_9"}, {"y"}), "hidden_size",
-                       5);
-  model.input("samples", {2});
-  Graph graph = graphOf(model);
-  graph.signature = Signature::parse("p_h: PARAMETER target='h'\n");
-  shareRepeatedSamples(graph);
-  EXPECT_EQ(graph.initializers.at("val_9").shape, (Shape{2, 1, 5}));
-}
-
-TEST(Names, WhatStandsForMinusInfinityIsNoParameter) {
-  const auto kindOf = [](float value) {
-    const Graph graph = joinedWithFolded("sub_3", {2, 3}, std::vector<float>(6, value));
-    return nameTensors(graph).take().tensors[0].kind;
-  };
-  EXPECT_EQ(kindOf(-1e38F), TensorKind::Constant);
-  EXPECT_EQ(kindOf(-1.0F), TensorKind::Parameter);
-}
-
-TEST(Names, SamplesAreRepeatedInAnyDimensionAndBesideHeads) {
-  const std::vector<float> a{.1F, .2F, .3F}, b{.4F, .5F, .6F};
-  const auto rows = [](const std::vector<std::vector<float>>& list) {
-    std::vector<float> all;
-    for (const std::vector<float>& row : list)
-      all.insert(all.end(), row.begin(), row.end());
-    return all;
-  };
-  const std::vector<float> both = rows({a, b});
-  const std::string kept(reinterpret_cast<const char*>(both.data()), both.size() * sizeof(float));
-
-  // The first states of two layers.
-  Graph layers = joinedWithFolded("val_9", {2, 2, 3}, rows({a, a, b, b}));
-  EXPECT_EQ(layers.initializers.at("val_9").shape, (Shape{2, 1, 3}));
-  EXPECT_EQ(layers.initializers.at("val_9").read().take(), kept);
-
-  // Two heads of each sample.
-  Graph heads = joinedWithFolded("view", {4, 3}, rows({a, b, a, b}));
-  EXPECT_EQ(heads.initializers.at("view").shape, (Shape{1, 2, 3}));
-  EXPECT_EQ(heads.nodes[0].outputs[0], "view#repeated");
-  EXPECT_EQ(heads.nodes[1].outputs[0], "view#repeated#joined");
-  EXPECT_EQ(heads.nodes[2].inputs[0], "view#repeated#joined");
-}
-
 TEST(Names, TheOutermostLegacyScopeIsAChildOfTheRoot) {
   // root.model calls model.model.decoder and then model.head, never model.model.
   ModelBuilder model;
@@ -505,110 +374,6 @@ TEST(Names, StructuralNamesAreStableAndNoted) {
   EXPECT_EQ(table.find("17")->name, "matmul_0.weight");
   EXPECT_TRUE(table.find("17")->structural);
   ASSERT_EQ(table.notes.lines().size(), 1u);
-}
-
-/// A cross-attention as the legacy exporter folds it, with or without its biases.
-ModelBuilder crossAttention(bool bias) {
-  ModelBuilder model;
-  model.input("x", {4, 2}).input("memory", {4, 2}).output("y");
-  model.floats("onnx::MatMul_3", {2, 4}, std::vector<float>(8)); // keys and values first
-  model.floats("onnx::MatMul_2", {2, 2}, std::vector<float>(4));
-  model.floats("onnx::MatMul_4", {2, 2}, std::vector<float>(4));
-  model.node("MatMul", {"x", "onnx::MatMul_2"}, {"q"}, "/attn/MatMul");
-  model.node("MatMul", {"memory", "onnx::MatMul_3"}, {"kv"}, "/attn/MatMul_1");
-  if (bias) {
-    model.floats("attn.out_proj.bias", {2}, {0, 0});
-    model.node("Identity", {"attn.out_proj.bias"}, {"onnx::Add_7"}, "Identity_1");
-    model.floats("onnx::Add_8", {4}, {0, 0, 0, 0});
-    model.node("Add", {"onnx::Add_7", "q"}, {"qb"}, "/attn/Add");
-    model.node("Add", {"onnx::Add_8", "kv"}, {"kvb"}, "/attn/Add_1");
-  }
-  model.node("MatMul", {bias ? "qb" : "q", bias ? "kvb" : "kv"}, {"c"}, "/attn/MatMul_2");
-  model.node("MatMul", {"c", "onnx::MatMul_4"}, {bias ? "o" : "y"}, "/attn/MatMul_3");
-  if (bias)
-    model.node("Add", {"attn.out_proj.bias", "o"}, {"y"}, "/attn/Add_2");
-  return model;
-}
-
-std::map<std::string, Shape> statesOf(const NameTable& table) {
-  std::map<std::string, Shape> states;
-  for (const NamedState& state : table.states)
-    states[state.name] = state.shape;
-  return states;
-}
-
-TEST(Names, QueriesAndKeysAreOneProjection) {
-  ModelBuilder model = crossAttention(/*bias=*/false);
-  NameTable table = nameTensors(graphOf(model)).take();
-  EXPECT_EQ(statesOf(table), (std::map<std::string, Shape>{{"attn.in_proj_weight", {6, 2}},
-                                                           {"attn.out_proj.weight", {2, 2}}}));
-  for (const NamedTensor& tensor : table.tensors)
-    EXPECT_TRUE(tensor.guessed);
-  EXPECT_EQ(table.find("onnx::MatMul_2")->pieces[0].piece, (Piece{{0, 0}, {0, 0}, {2, 2}, {1, 0}}));
-  EXPECT_EQ(table.find("onnx::MatMul_3")->pieces[0].piece, (Piece{{2, 0}, {0, 0}, {4, 2}, {1, 0}}));
-}
-
-TEST(Names, TheirBiasesAreOneToo) {
-  // Zeros, as before training: the exporter takes those of the queries for another bias.
-  ModelBuilder model = crossAttention(/*bias=*/true);
-  NameTable table = nameTensors(graphOf(model)).take();
-  EXPECT_EQ(statesOf(table), (std::map<std::string, Shape>{{"attn.in_proj_bias", {6}},
-                                                           {"attn.in_proj_weight", {6, 2}},
-                                                           {"attn.out_proj.bias", {2}},
-                                                           {"attn.out_proj.weight", {2, 2}}}));
-  // A part that is called otherwise leaves a gap.
-  NameOverrides overrides =
-      parseNamesFile("[\"onnx::Add_7\"]\nname = \"attn.q_bias\"\n", "map.toml").take();
-  Result<NameTable> renamed = nameTensors(graphOf(model), overrides);
-  ASSERT_FALSE(renamed.ok());
-  EXPECT_EQ(renamed.error().message(),
-            "the pieces of 'attn.in_proj_bias' leave 2 of 6 elements out");
-}
-
-TEST(Names, ThreeSquaresOfAnAttentionAreOneProjection) {
-  // nn.MultiheadAttention(q(x), x, v(x)), as the legacy exporter folds it, trained: biases differ.
-  for (bool bias : {true, false}) {
-    ModelBuilder model;
-    model.input("x", {4, 2}).output("y");
-    std::vector<std::string> values;
-    for (int i = 0; i < 3; ++i) {
-      std::string n = std::to_string(i), matrix = "onnx::MatMul_" + std::to_string(191 + i);
-      float f = static_cast<float>(i);
-      model.floats(matrix, {2, 2}, {1 + f, 2, 3, 4});
-      model.node("MatMul", {"x", matrix}, {"p" + n}, "/n0/attend/MatMul_" + n);
-      values.push_back(bias ? "b" + n : "p" + n);
-      if (!bias)
-        continue;
-      model.floats("onnx::Add_" + std::to_string(186 + i), {2}, {f, 1});
-      model.node("Add", {"onnx::Add_" + std::to_string(186 + i), "p" + n}, {"b" + n},
-                 "/n0/attend/Add_" + n);
-    }
-    model.node("MatMul", {values[0], values[1]}, {"s"}, "/n0/attend/MatMul_3");
-    model.node("MatMul", {"s", values[2]}, {"c"}, "/n0/attend/MatMul_4");
-    if (bias) {
-      model.floats("named.n0.attend.out_proj.weight", {2, 2}, {5, 6, 7, 8});
-      model.floats("named.n0.attend.out_proj.bias", {2}, {5, 6});
-      ModelBuilder::setInt(
-          model.node("Gemm",
-                     {"c", "named.n0.attend.out_proj.weight", "named.n0.attend.out_proj.bias"},
-                     {"y"}, "/n0/attend/Gemm"),
-          "transB", 1);
-    } else {
-      model.floats("onnx::MatMul_211", {2, 2}, {5, 6, 7, 8});
-      model.node("MatMul", {"c", "onnx::MatMul_211"}, {"y"}, "/n0/attend/MatMul_5");
-    }
-    NameTable table = nameTensors(graphOf(model)).take();
-    // Without a tensor that has kept its name, the container of "/n0" is not known.
-    std::string attend = bias ? "named.n0.attend" : "n0.attend";
-    std::map<std::string, Shape> states{{attend + ".in_proj_weight", {6, 2}},
-                                        {attend + ".out_proj.weight", {2, 2}}};
-    if (bias)
-      states.insert({{attend + ".in_proj_bias", {6}}, {attend + ".out_proj.bias", {2}}});
-    EXPECT_EQ(statesOf(table), states);
-    EXPECT_EQ(table.find("onnx::MatMul_192")->pieces[0].piece,
-              (Piece{{2, 0}, {0, 0}, {2, 2}, {1, 0}}));
-    EXPECT_TRUE(table.find("onnx::MatMul_192")->guessed);
-  }
 }
 
 TEST(Names, StripsWrappers) {
