@@ -8,6 +8,7 @@
 #include "compiler/Pipeline/Register.h"
 #include "frontend/onnx/Check.h"
 #include "frontend/onnx/ReadGraph.h"
+#include "frontend/onnx/testing/ImportConstants.h"
 #include "test/frontend/Recorded.h"
 
 #include <algorithm>
@@ -48,16 +49,7 @@ bool importCase(mlir::MLIRContext& context, const fs::path& file,
   Result<Graph> graph = parseGraph(model.SerializeAsString(), file.string(), "");
   if (!graph.ok())
     return false;
-  NameTable names;
-  for (const std::string& initializer : graph->initializerOrder) {
-    NamedTensor tensor;
-    tensor.initializer = tensor.name = initializer;
-    names.tensors.push_back(tensor);
-  }
-  Recipe recipe;
-  if (!graph->inputs.empty() && graph->inputs[0].dims && !graph->inputs[0].dims->empty())
-    recipe.batch.micro = graph->inputs[0].dims->front().extent.value_or(1);
-  auto module = importGraph(context, *graph, names, recipe);
+  auto module = testing::importConstants(context, *graph);
   if (module.ok())
     collect(**module, ops);
   return module.ok();

@@ -10,8 +10,8 @@
 // of FILE (one name a line) that does not pass, whatever the reason, or that DATA does not hold;
 // and so is a run without any case. Exit code 77: there is no DATA.
 #include "compiler/Interpreter/Interpreter.h"
-#include "frontend/onnx/Import.h"
 #include "frontend/onnx/ReadGraph.h"
+#include "frontend/onnx/testing/ImportConstants.h"
 #include "test/frontend/RaiseOpset.h"
 #include "test/frontend/Recorded.h"
 
@@ -118,17 +118,7 @@ Outcome run(mlir::MLIRContext& context, Case& test, int firstConstant) {
     test.detail = graph.error().message();
     return Outcome::Unsupported;
   }
-  // Constants, not parameters: the suite is about ops.
-  NameTable names;
-  for (const std::string& initializer : graph->initializerOrder) {
-    NamedTensor tensor;
-    tensor.initializer = tensor.name = initializer;
-    names.tensors.push_back(tensor);
-  }
-  Recipe recipe;
-  if (!graph->inputs.empty() && graph->inputs[0].dims && !graph->inputs[0].dims->empty())
-    recipe.batch.micro = graph->inputs[0].dims->front().extent.value_or(1);
-  auto module = importGraph(context, *graph, names, recipe);
+  auto module = testing::importConstants(context, *graph);
   if (!module.ok()) {
     test.detail = module.error().message();
     return module.error().code() == ErrorCode::BadInput ? Outcome::Unsupported : Outcome::Wrong;
