@@ -133,13 +133,19 @@ struct RunningStatistic {
   SmallVector<Term, 1> terms;
 };
 
+/// The argument of @model that has the state which `value` is. Null: it is none.
+BlockArgument stateOf(const Model& model, Value value) {
+  auto argument = dyn_cast_if_present<BlockArgument>(value);
+  return argument && model.op().getArgAttr(argument.getArgNumber(), tag::state) ? argument
+                                                                                : BlockArgument();
+}
+
 /// Those that are states: others are what the model computes them to be.
 SmallVector<RunningStatistic> findRunningStatistics(const Model& model) {
   llvm::MapVector<BlockArgument, RunningStatistic> found;
   for (auto norm : model.function.terminator()->getBlock()->getOps<BatchNormOp>())
     for (auto [i, running] : llvm::enumerate(norm.getRunning()))
-      if (auto argument = dyn_cast<BlockArgument>(running);
-          argument && model.op().getArgAttr(argument.getArgNumber(), tag::state)) {
+      if (BlockArgument argument = stateOf(model, running)) {
         RunningStatistic& statistic = found[argument];
         statistic.argument = argument;
         const auto n = static_cast<double>(norm.getCount());
@@ -180,8 +186,7 @@ Value foldRows(OpBuilder& builder, const RunningStatistic& statistic, Value befo
 llvm::MapVector<BlockArgument, int64_t> findBatchCounters(const Model& model) {
   llvm::MapVector<BlockArgument, int64_t> norms;
   for (auto norm : model.function.terminator()->getBlock()->getOps<BatchNormOp>())
-    if (auto counter = dyn_cast_if_present<BlockArgument>(norm.getBatches());
-        counter && model.op().getArgAttr(counter.getArgNumber(), tag::state))
+    if (BlockArgument counter = stateOf(model, norm.getBatches()))
       ++norms[counter];
   return norms;
 }
