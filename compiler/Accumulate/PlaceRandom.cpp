@@ -1,5 +1,5 @@
-#include "compiler/Accumulate/BatchDimension.h"
 #include "compiler/Accumulate/Passes.h"
+#include "compiler/Support/BatchDimension.h"
 
 #include "compiler/Support/LoopChain.h"
 #include "mlir/IR/Builders.h"
@@ -135,7 +135,7 @@ struct PlaceRandom : impl::PlaceRandomBase<PlaceRandom> {
     getOperation().walk([](accum::LoopOp loop) {
       if (!loop.getBlock().getOps<accum::LoopOp>().empty())
         return; // the innermost is the one over microbatches
-      BatchDimension batch(loop);
+      BatchDimension batch(loop.getBlock(), loop.getSlices());
       PlacesByReaders byReaders(batch);
       Bases bases(loop);
       // An adjoint draws what its forward op drew: the ops of one stream share the place of the

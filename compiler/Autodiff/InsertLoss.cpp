@@ -1,5 +1,6 @@
 #include "compiler/Autodiff/Loss.h"
 #include "compiler/Autodiff/Passes.h"
+#include "compiler/Support/BatchDimension.h"
 #include "compiler/Support/RecipeAttribute.h"
 #include "compiler/Support/VerifyTags.h"
 
@@ -78,6 +79,28 @@ FailureOr<unsigned> chooseOutput(TaggedFunction model, const LossRecipe& loss) {
   return 0u;
 }
 
+/// A target belongs to a row of the output by its place alone, so the rows have to be those of
+/// sample after sample. Where the factors do not follow the batch, the model is trusted.
+LogicalResult checkSampleOrder(TaggedFunction model, unsigned output, const Recipe& recipe) {
+  if (recipe.loss.kind == "output" || recipe.batch.micro == 1)
+    return success();
+  func::FuncOp function = model.function();
+  auto isInput = [&](BlockArgument argument) {
+    return !model.argumentTag(argument.getArgNumber(), tag::input).empty();
+  };
+  SmallVector<Value> inputs(llvm::make_filter_range(function.getArguments(), isInput));
+  Value value = model.terminator()->getOperand(output);
+  const BatchDimension::Place place = BatchDimension(function.front(), inputs).of(value);
+  const bool isBehind = place.kind == BatchDimension::Kind::Dim && place.dim > 0;
+  if (!isBehind && place.kind != BatchDimension::Kind::Inner)
+    return success();
+  return function.emitError() << "output '" << model.resultTag(output, tag::output) << "' is "
+                              << value.getType() << ", with the samples "
+                              << (isBehind ? "in" : "inside of") << " dimension " << place.dim
+                              << ": the loss takes sample after sample, so transpose it in the "
+                                 "model, [batch, positions, ...]";
+}
+
 FailureOr<Model> readModel(ModuleOp module) {
   FailureOr<Recipe> recipe = getRecipe(module);
   if (failed(recipe))
@@ -88,7 +111,7 @@ FailureOr<Model> readModel(ModuleOp module) {
   TaggedFunction tagged(function);
   const LossRecipe& loss = recipe->loss;
   FailureOr<unsigned> output = chooseOutput(tagged, loss);
-  if (failed(output))
+  if (failed(output) || failed(checkSampleOrder(tagged, *output, *recipe)))
     return failure();
   FailureOr<RankedTensorType> target = autodiff::targetType(
       loss, cast<RankedTensorType>(function.getResultTypes()[*output]),

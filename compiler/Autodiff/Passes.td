@@ -36,7 +36,8 @@ def InsertLoss : DifferentiatePass<"insert-loss"> {
     | mse, l1, bce_with_logits | f32, the output's shape | sum over elements | number of elements |
     | output | none | the output | 1 per microbatch |
 
-    A target that bears the name of a model input is that input.
+    A target that bears the name of a model input is that input. An output whose rows are not sample after sample, as of a recurrent layer with time first, is
+    refused: its targets would be others'.
 
     Example: test/autodiff/insert-loss.mlir.
   }];

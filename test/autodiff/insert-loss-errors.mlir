@@ -119,3 +119,27 @@ module {
 // expected-error @+1 {{titan.recipe: }}
 module attributes {titan.recipe = {batch = {mikro = 4 : i64}}} {
 }
+
+// -----
+
+// Time first: row t * 4 + i is of sample i.
+module attributes {titan.recipe = {batch = {micro = 4 : i64, global = 4 : i64}}} {
+  // expected-error @+1 {{output 'y' is 'tensor<8x3xf32>', with the samples inside of dimension 0: the loss takes sample after sample, so transpose it in the model, [batch, positions, ...]}}
+  func.func @model(%x: tensor<4x2x3xf32> {titan.input = "x"}) -> (tensor<8x3xf32> {titan.output = "y"}) {
+    %t = titan.transpose %x [1, 0, 2] : tensor<4x2x3xf32> to tensor<2x4x3xf32>
+    %r = titan.reshape %t : tensor<2x4x3xf32> to tensor<8x3xf32>
+    %y = titan.tanh %r : tensor<8x3xf32>
+    return %y : tensor<8x3xf32>
+  }
+}
+
+// -----
+
+// As many positions as samples: the type tells nothing.
+module attributes {titan.recipe = {batch = {micro = 4 : i64, global = 4 : i64}}} {
+  // expected-error @+1 {{output 'y' is 'tensor<4x4x3xf32>', with the samples in dimension 1: the loss takes sample after sample, so transpose it in the model, [batch, positions, ...]}}
+  func.func @model(%x: tensor<4x4x3xf32> {titan.input = "x"}) -> (tensor<4x4x3xf32> {titan.output = "y"}) {
+    %y = titan.transpose %x [1, 0, 2] : tensor<4x4x3xf32> to tensor<4x4x3xf32>
+    return %y : tensor<4x4x3xf32>
+  }
+}

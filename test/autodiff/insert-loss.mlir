@@ -183,3 +183,16 @@ module attributes {titan.recipe = {loss = {kind = "mse"}}} {
     return %y : tensor<8x3xf32>
   }
 }
+
+// -----
+
+// A dimension of one position in front of the samples does not mix them.
+// CHECK-LABEL: func.func @eval(
+// CHECK-SAME: valid_rows
+module attributes {titan.recipe = {batch = {micro = 4 : i64, global = 4 : i64}, loss = {kind = "mse"}}} {
+  func.func @model(%x: tensor<4x1x3xf32> {titan.input = "x"}) -> (tensor<4x3xf32> {titan.output = "y"}) {
+    %t = titan.transpose %x [1, 0, 2] : tensor<4x1x3xf32> to tensor<1x4x3xf32>
+    %y = titan.reshape %t : tensor<1x4x3xf32> to tensor<4x3xf32>
+    return %y : tensor<4x3xf32>
+  }
+}
