@@ -340,14 +340,27 @@ Fields addFields(TaggedFunction& function, ArrayRef<Model::Field> fields) {
   return values;
 }
 
+/// How many rows of a batch count: a control of @eval. Where samples depend on each other, as by a
+/// norm of the batch without running statistics, padding would change the valid ones, so there is
+/// none and all rows count: only full batches are evaluated.
+Value addValidRows(const Model& model, TaggedFunction& eval, OpBuilder& builder,
+                   const Fields& fields, Value output) {
+  auto scalar = RankedTensorType::get({}, builder.getI64Type());
+  SmallVector<Value> batched =
+      llvm::map_to_vector(fields, [](auto& entry) { return entry.second; });
+  if (!BatchDimension(eval.function().front(), batched).joinsSamples(output))
+    return eval.addArgument(scalar, tag::control, builder.getStringAttr("valid_rows"));
+  return TensorBuilder(builder, model.op().getLoc(), {})
+      .splat(scalar, static_cast<double>(model.recipe.batch.micro));
+}
+
 void buildEval(const Model& model) {
   IRMapping mapping;
   TaggedFunction eval = createFunction(model, ir::function::eval, mapping);
   OpBuilder builder(eval.terminator());
   Fields fields = addFields(eval, model.fields());
-  Value validRows = eval.addArgument(RankedTensorType::get({}, builder.getI64Type()), tag::control,
-                                     builder.getStringAttr("valid_rows"));
   SmallVector<Value> outputs = cloneBody(model, builder, mapping, fields);
+  Value validRows = addValidRows(model, eval, builder, fields, outputs[model.output]);
   autodiff::LossTerms loss = buildLoss(model, builder, outputs, fields, validRows);
   eval.addResult(loss.sum, tag::metric, builder.getStringAttr("loss_sum"));
   eval.addResult(loss.count, tag::metric, builder.getStringAttr("count"));

@@ -27,7 +27,8 @@ def InsertLoss : DifferentiatePass<"insert-loss"> {
     - `@step(states, counter step, inputs [G, micro, ...], targets [G, micro, ...], control train.seed) -> (states, metrics loss_sum and count)`
       with one unordered `accum.loop` over the G = batch.global / batch.micro microbatches, whose body is the model and the loss. Dropout gets the seed and the step.
     - `@eval(states, inputs [micro, ...], targets, control valid_rows) -> (loss_sum, count, correct)`: dropout removed, rows from `valid_rows` on do not
-      count. `correct` is the number of targets that the largest logit hits; 0 for losses without classes. With loss.kind = "output" a batch that is not full counts nothing.
+      count. `correct` is the number of targets that the largest logit hits; 0 for losses without classes. With loss.kind = "output" a batch that is not full counts nothing. Where samples depend on
+      each other, as by a norm of the batch without running statistics, there is no `valid_rows`, and all rows count.
     - `@predict(states, inputs) -> outputs`: dropout removed.
 
     | loss.kind | targets | loss_sum | count |

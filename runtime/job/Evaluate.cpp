@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -30,7 +31,8 @@ Result<Evaluator> Evaluator::create(Session& session, std::unique_ptr<Dataset> d
 }
 
 Result<Evaluator::Sums> Evaluator::runBatch(const BatchLoader& loader, int64_t first) {
-  // A loss that the model computes itself cannot be told which rows are padding.
+  // A loss that the model computes itself cannot be told which rows are padding, and samples that
+  // depend on each other would be others beside it: then @eval has no valid_rows.
   const bool masks = validRows_.exists() && session_->recipe().loss.kind != "output";
   const int64_t rows = TITAN_TRY(batches_.fillSequential(loader, first));
   const bool counts = rows == batches_.samples() || (rows > 0 && masks);
@@ -91,6 +93,9 @@ Result<Evaluation> Evaluator::run(int64_t maxBatches) {
         "the evaluation data has no valid target in {} samples (batch {}): give more data",
         dataset.size(), batches_.samples()));
   result.loss = loss / weight;
+  if (result.dropped > 0 && !std::exchange(notedDropped_, true))
+    session_->note(
+        fmt::format("the last {} samples do not fill a batch and were left out", result.dropped));
   if (dataset.tokensPerSample() > 0)
     result.perplexity = std::exp(result.loss);
   else if (correct_.exists())
@@ -146,9 +151,6 @@ Status evaluateJob(Session& session) {
   const int64_t step = TITAN_TRY(counter(session.access(), "step")).count();
   if (session.peers().isFirst())
     printEvaluation(session, step, result);
-  if (result.dropped > 0)
-    session.note(
-        fmt::format("the last {} samples do not fill a batch and were left out", result.dropped));
   return {};
 }
 

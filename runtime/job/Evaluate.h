@@ -45,6 +45,7 @@ private:
   Controls controls_;
   Scalar validRows_, lossSum_, count_, correct_;
   Scalar weightSum_; ///< where the classes have weights
+  bool notedDropped_ = false;
 };
 
 /// `./job eval`

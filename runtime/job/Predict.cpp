@@ -76,6 +76,16 @@ Status append(Session& session, const Output& output, int64_t rows, size_t i, Np
   return {};
 }
 
+/// Samples that depend on each other have others' outputs in a last batch with padding.
+void noteJoinedSamples(const Session& session, StateAccess& access, int64_t samples, int64_t rows) {
+  const bool areJoined =
+      access.program().findFunction("eval") && !access.binding("eval", "valid_rows");
+  if (areJoined && samples % rows != 0)
+    session.note(fmt::format("the model computes with a batch of {} as a whole, and the outputs of "
+                             "the last {} samples are those beside rows of zeros",
+                             rows, samples % rows));
+}
+
 } // namespace
 
 Status predictJob(Session& session) {
@@ -99,6 +109,7 @@ Status predictJob(Session& session) {
       "the output file", [&] { return NpzWriter::create(session.options().output, heads); }));
   const BatchLoader loader(batches.dataset(), {.micro = batches.samples(), .shuffle = false});
   const int64_t samples = batches.dataset().size(), rows = batches.samples();
+  noteJoinedSamples(session, access, samples, rows);
   // Each rank computes a batch of every round, and rank 0 writes them in order.
   for (int64_t round = 0; round < samples; round += rows * peers.count()) {
     const int64_t valid = TITAN_TRY(batches.fillSequential(loader, round + peers.rank() * rows));

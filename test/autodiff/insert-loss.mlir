@@ -186,6 +186,23 @@ module attributes {titan.recipe = {loss = {kind = "mse"}}} {
 
 // -----
 
+// Samples that depend on each other would change beside padding: all rows count.
+// CHECK-LABEL: func.func @eval(
+// CHECK-NOT: valid_rows
+// CHECK: %[[ROWS:.*]] = titan.constant dense<4> : tensor<i64>
+// CHECK: titan.broadcast %[[ROWS]]
+// CHECK-LABEL: func.func @predict(
+module attributes {titan.recipe = {batch = {micro = 4 : i64, global = 4 : i64}, loss = {kind = "mse"}}} {
+  titan.state @scale : tensor<3xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 1.0 : f64, 0.0 : f64>}
+  titan.state @bias : tensor<3xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
+  func.func @model(%s: tensor<3xf32> {titan.state = @scale}, %b: tensor<3xf32> {titan.state = @bias}, %x: tensor<4x3xf32> {titan.input = "x"}) -> (tensor<4x3xf32> {titan.output = "y"}) {
+    %y:3 = titan.batch_norm %x scale %s bias %b dim 1 epsilon 0.1 momentum 0.5 : (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>)
+    return %y#0 : tensor<4x3xf32>
+  }
+}
+
+// -----
+
 // A dimension of one position in front of the samples does not mix them.
 // CHECK-LABEL: func.func @eval(
 // CHECK-SAME: valid_rows

@@ -18,6 +18,23 @@ MICROBATCH_BOUND = 2e-5
 EAGER_BOUND = 2e-5
 
 
+CENTRED = """
+module {
+  titan.state @w : tensor<3xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 1.0 : f64, 0.0 : f64>}
+  func.func @model(%w: tensor<3xf32> {titan.state = @w}, %x: tensor<4x3xf32> {titan.input = "x"}) -> (tensor<4x3xf32> {titan.output = "y"}) {
+    %sum = titan.reduce sum %x [0] : tensor<4x3xf32> to tensor<3xf32>
+    %quarter = titan.constant dense<0.25> : tensor<3xf32>
+    %mean = titan.mul %sum, %quarter : tensor<3xf32>
+    %means = titan.broadcast %mean [1] : tensor<3xf32> to tensor<4x3xf32>
+    %centred = titan.sub %x, %means : tensor<4x3xf32>
+    %scales = titan.broadcast %w [1] : tensor<3xf32> to tensor<4x3xf32>
+    %y = titan.mul %centred, %scales : tensor<4x3xf32>
+    return %y : tensor<4x3xf32>
+  }
+}
+"""
+
+
 class Equalities(training_test.TrainingTest):
     def assert_close(self, found, expected, bound):
         self.assertEqual({name: t.shape for name, t in found.items()}, {name: t.shape for name, t in expected.items()})
@@ -57,6 +74,23 @@ class Equalities(training_test.TrainingTest):
         counted = targets != ignored
         found = json.loads(titan_job.run([job, "eval", "--json", "--out", run, "--data", data]))
         self.assertAlmostEqual(found["loss"], losses[counted].sum() / weights[targets[counted]].sum(), delta=1e-5)
+
+    def test_samples_that_depend_on_each_other_are_evaluated_in_full_batches(self):
+        """Padding would change what a model computes that centres its batch."""
+        (self.scratch / "centred.mlir").write_text(CENTRED)
+        (self.scratch / "centred.toml").write_text('batch = { micro = 4, global = 4 }\nloss = { kind = "mse" }\noptimizer = { lr = 0.0 }\n')
+        job, run, data = (self.scratch / f"centred{suffix}" for suffix in ("", ".run", ".npz"))
+        titan_job.compile_job(self.tools, self.scratch / "centred.mlir", self.scratch / "centred.toml", job)
+        x, targets = np.random.default_rng(1).standard_normal((2, 10, 3)).astype(np.float32)
+        np.savez(data, x=x, targets=targets)
+        titan_job.train(job, run, data, 1)
+        found = json.loads(titan_job.run([job, "eval", "--json", "--out", run, "--data", data]))
+        batches = x[:8].reshape(2, 4, 3)
+        centred = (batches - batches.mean(1, keepdims=True)).reshape(8, 3)
+        self.assertAlmostEqual(found["loss"], ((centred - targets[:8]) ** 2).mean(), delta=1e-5)
+        self.assertEqual(found["samples"], 8)
+        told = titan_job.notes([job, "predict", "--out", run, "--data", data, "-o", self.scratch / "centred-outputs.npz"])
+        self.assertIn("the outputs of the last 2 samples are those beside rows of zeros", told)
 
     def test_pieces_of_the_loss_do_not_matter(self):
         """Where classes are few and where they are many, with and without weights: what is made of the logits is cut, and nothing behind it."""

@@ -16,6 +16,15 @@ class Failure(Exception):
 
 def run(command, limit=300):
     """Runs `command` for at most `limit` seconds; returns its standard output."""
+    return done_of(command, limit).stdout
+
+
+def notes(command, limit=300):
+    """As `run`; returns what it said beside its output."""
+    return done_of(command, limit).stderr
+
+
+def done_of(command, limit):
     try:
         done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=limit)
     except subprocess.TimeoutExpired:
@@ -23,7 +32,7 @@ def run(command, limit=300):
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines()[-12:]
         raise Failure(f"exit {done.returncode} of {' '.join(map(str, command))}\n    " + "\n    ".join(said))
-    return done.stdout
+    return done
 
 
 def compile_job(tools, model, recipe, job, *options):
