@@ -272,6 +272,16 @@ TEST_F(BatchNormTest, FixedStatisticsAreBuffers) {
   EXPECT_HAS(text, "kind = #titan<kind buffer>");
 }
 
+// As torch.export to opset 17 writes them, without metadata.
+TEST_F(BatchNormTest, TheNameOfAConvertedNormTellsItsForm) {
+  ModelBuilder model = normModel("");
+  std::string& name = *model.model.mutable_graph()->mutable_node(0)->mutable_name();
+  name = "node__native_batch_norm_legit_functional_1__0";
+  EXPECT_HAS(import(model), "titan.batch_norm");
+  name = "node__native_batch_norm_legit_no_training_1__0";
+  EXPECT_LACKS(import(model), "titan.batch_norm");
+}
+
 TEST_F(BatchNormTest, FixedStatisticsAreNoted) {
   const std::string note = "node 'y' (BatchNormalization) trains with fixed statistics, as the "
                            "model was exported: model.mode = \"train\" normalises by the batch";

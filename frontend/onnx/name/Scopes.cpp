@@ -151,6 +151,9 @@ Scope scopeOf(const Node& node) {
   Scope scope;
   if (auto fx = node.metadata.find("pkg.torch.onnx.fx_node"); fx != node.metadata.end())
     readBatchNorm(fx->second, scope);
+  else if (node.opType == "BatchNormalization" && // all that a conversion to another opset leaves
+           node.name.starts_with("node__native_batch_norm_legit_functional"))
+    scope.isBatchNorm = scope.usesBatchStatistics = true;
   if (auto trace = node.metadata.find("pkg.torch.onnx.stack_trace"); trace != node.metadata.end()) {
     scope.isTraced = !trace->second.empty();
     scope.isTracedApart = trace->second.starts_with("File \"<eval_with_key>.");
