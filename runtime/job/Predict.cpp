@@ -26,19 +26,24 @@ struct Output {
   }
 };
 
-Result<std::vector<Output>> outputsOf(const Function& predict, int64_t batch) {
+/// The outputs that have a row for each sample. Others, such as a loss, are left out with a note.
+Result<std::vector<Output>> outputsOf(const Session& session, int64_t batch) {
   std::vector<Output> outputs;
-  for (const Binding& binding : predict.bindings) {
+  std::vector<std::string> others;
+  for (const Binding& binding : session.program().findFunction("predict")->bindings) {
     if (binding.role != Binding::Role::Output)
       continue;
-    if (binding.shape.empty() || binding.shape[0] != batch)
-      return Error::badInput(
-          "output '{}' has shape {}: predict needs the {} samples of a batch in its first dim",
-          binding.name, toString(binding.shape), batch);
-    outputs.push_back({&binding, binding.bytes / batch});
+    if (!binding.shape.empty() && binding.shape[0] == batch)
+      outputs.push_back({&binding, binding.bytes / batch});
+    else
+      others.push_back(fmt::format("'{}' of shape {}", binding.name, toString(binding.shape)));
   }
   if (outputs.empty())
-    return Error::internal("predict has no outputs");
+    return Error::badInput("no output has the {} samples of a batch in its first dim: {}", batch,
+                           fmt::join(others, ", "));
+  if (!others.empty())
+    session.note(fmt::format("left out, without the {} samples of a batch in the first dim: {}",
+                             batch, fmt::join(others, ", ")));
   return outputs;
 }
 
@@ -99,8 +104,7 @@ Status predictJob(Session& session) {
   Controls controls =
       TITAN_TRY(Controls::create(access, "predict", session.recipe(), session.recipe().train.seed));
   const Batches batches = TITAN_TRY(Batches::create(std::move(dataset), access, "predict"));
-  const std::vector<Output> outputs =
-      TITAN_TRY(outputsOf(*session.program().findFunction("predict"), batches.samples()));
+  const std::vector<Output> outputs = TITAN_TRY(outputsOf(session, batches.samples()));
   std::vector<ArrayHead> heads;
   for (const Output& output : outputs)
     heads.push_back(output.head(batches.dataset().size()));

@@ -34,6 +34,20 @@ module {
 }
 """
 
+LOSS_INSIDE = """
+module {
+  titan.state @w : tensor<3xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 2.0 : f64, 0.0 : f64>}
+  func.func @model(%w: tensor<3xf32> {titan.state = @w}, %x: tensor<4x3xf32> {titan.input = "x"})
+      -> (tensor<f32> {titan.output = "loss"}, TYPE {titan.output = "OUTPUT"}) {
+    %scales = titan.broadcast %w [1] : tensor<3xf32> to tensor<4x3xf32>
+    %y = titan.mul %x, %scales : tensor<4x3xf32>
+    %squares = titan.mul %y, %y : tensor<4x3xf32>
+    %loss = titan.reduce sum %squares [0, 1] : tensor<4x3xf32> to tensor<f32>
+    return %loss, %OUTPUT : tensor<f32>, TYPE
+  }
+}
+"""
+
 
 class Equalities(training_test.TrainingTest):
     def assert_close(self, found, expected, bound):
@@ -91,6 +105,25 @@ class Equalities(training_test.TrainingTest):
         self.assertEqual(found["samples"], 8)
         told = titan_job.notes([job, "predict", "--out", run, "--data", data, "-o", self.scratch / "centred-outputs.npz"])
         self.assertIn("the outputs of the last 2 samples are those beside rows of zeros", told)
+
+    def test_predictions_have_a_row_for_each_sample(self):
+        """Of a model that computes its loss, the other outputs are written; without any it is refused."""
+        x = np.arange(30, dtype=np.float32).reshape(10, 3)
+        np.savez(self.scratch / "inside.npz", x=x)
+        (self.scratch / "inside.toml").write_text('batch = { micro = 4, global = 4 }\nloss = { kind = "output" }\n')
+
+        def predict(output, type):
+            model, job = self.scratch / f"inside-{output}.mlir", self.scratch / f"inside-{output}"
+            model.write_text(LOSS_INSIDE.replace("OUTPUT", output).replace("TYPE", type))
+            titan_job.compile_job(self.tools, model, self.scratch / "inside.toml", job)
+            return titan_job.notes([job, "predict", "--data", self.scratch / "inside.npz", "-o", self.scratch / "inside-outputs.npz"])
+
+        self.assertIn("left out, without the 4 samples of a batch in the first dim: 'loss' of shape []", predict("y", "tensor<4x3xf32>"))
+        outputs = np.load(self.scratch / "inside-outputs.npz")
+        self.assertEqual(outputs.files, ["y"])
+        np.testing.assert_array_equal(outputs["y"], 2 * x)
+        with self.assertRaisesRegex(titan_job.Failure, r"no output has the 4 samples of a batch in its first dim: 'loss' of shape \[\], 'w' of shape \[3\]"):
+            predict("w", "tensor<3xf32>")
 
     def test_pieces_of_the_loss_do_not_matter(self):
         """Where classes are few and where they are many, with and without weights: what is made of the logits is cut, and nothing behind it."""
