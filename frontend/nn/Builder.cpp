@@ -166,7 +166,7 @@ Status Builder::check() const {
       return Error::badInput("model.dims: no input has a dimension '{}'; there are: {}", symbol,
                              known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")));
     }
-  return frontend::checkFrozen(parameters_, recipe_, "--write-recipe");
+  return frontend::checkPatterns(parameters_, recipe_, "--write-recipe");
 }
 
 Result<OwningOpRef<ModuleOp>> Builder::finish(const std::function<void(PassManager&)>& instrument) {

@@ -353,6 +353,13 @@ TEST_F(ImportTest, FrozenParametersAreNotTrainable) {
              "'nothing*' matches no parameter");
 }
 
+TEST_F(ImportTest, AnInitRuleMatchesAParameter) {
+  recipe_.model.init = "fresh";
+  recipe_.model.initRules = {{.match = "fc9.*"}};
+  EXPECT_HAS(importFile("mlp-dynamo-train.onnx").error().message(),
+             "model.init_rule: 'fc9.*' matches no parameter; --check lists them");
+}
+
 TEST_F(ImportTest, StatesNeverCollideWithFunctions) {
   ModelBuilder model;
   model.input("x", {-1, 4}).output("y").node("MatMul", {"x", "model"}, {"y"});

@@ -43,12 +43,17 @@ bool isFrozen(const StateNames& names, const Recipe& recipe) {
                       [&](const std::string& glob) { return names.matches(glob); });
 }
 
-Status checkFrozen(ArrayRef<StateNames> parameters, const Recipe& recipe,
-                   std::string_view listing) {
+Status checkPatterns(ArrayRef<StateNames> parameters, const Recipe& recipe,
+                     std::string_view listing) {
+  const auto check = [&](std::string_view key, const std::string& glob) -> Status {
+    if (llvm::any_of(parameters, [&](const StateNames& names) { return names.matches(glob); }))
+      return {};
+    return Error::badInput("{}: '{}' matches no parameter; {} lists them", key, glob, listing);
+  };
   for (const std::string& glob : recipe.model.frozen)
-    if (llvm::none_of(parameters, [&](const StateNames& names) { return names.matches(glob); }))
-      return Error::badInput("model.frozen: '{}' matches no parameter; {} lists them", glob,
-                             listing);
+    TITAN_TRY(check("model.frozen", glob));
+  for (const InitRule& rule : recipe.model.initRules)
+    TITAN_TRY(check("model.init_rule", rule.match));
   return {};
 }
 

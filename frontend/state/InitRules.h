@@ -32,10 +32,10 @@ ir::RuleInitAttr initByRecipe(mlir::MLIRContext* context, const StateNames& name
 
 /// Does `model.frozen` name the parameter?
 bool isFrozen(const StateNames& names, const Recipe& recipe);
-/// Error: a pattern of `model.frozen` that matches none of the `parameters`, which the option
-/// `listing` of titan-compile shows.
-Status checkFrozen(llvm::ArrayRef<StateNames> parameters, const Recipe& recipe,
-                   std::string_view listing);
+/// Error: a pattern of `model.frozen` or of a `[[model.init_rule]]` that matches none of the
+/// `parameters`, which the option `listing` of titan-compile shows.
+Status checkPatterns(llvm::ArrayRef<StateNames> parameters, const Recipe& recipe,
+                     std::string_view listing);
 
 /// The symbol of a state. Functions share the symbol table: a tensor that is called like one of
 /// them gets a symbol of its own.

@@ -43,6 +43,35 @@ Status checkRange(const char* key, double value, double low, double high, bool c
   return Error::badInput("{} = {} must be in [{}, {}{}", key, value, low, high, closed ? ']' : ')');
 }
 
+/// Values of another distribution are a mistake; the defaults may be written out.
+Status checkInitRule(const InitRule& rule) {
+  if (rule.match.empty())
+    return Error::badInput("a [[model.init_rule]] needs match, a pattern of parameter names");
+  if (!recipe::isChoice("normal | uniform | constant", rule.dist))
+    return Error::badInput("model.init_rule '{}': dist = \"{}\" is not known: use normal, "
+                           "uniform or constant",
+                           rule.match, rule.dist);
+  struct Value {
+    std::string_view dist, name;
+    double value, byDefault;
+  };
+  const InitRule defaults;
+  for (const Value& value : {Value{"normal", "mean", rule.mean, defaults.mean},
+                             {"normal", "std", rule.std, defaults.std},
+                             {"uniform", "low", rule.low, defaults.low},
+                             {"uniform", "high", rule.high, defaults.high},
+                             {"constant", "value", rule.value, defaults.value}})
+    if (value.dist != rule.dist && value.value != value.byDefault)
+      return Error::badInput("model.init_rule '{}': {} = {} is for dist = \"{}\", \"{}\" has no "
+                             "use for it",
+                             rule.match, value.name, value.value, value.dist, rule.dist);
+  TITAN_TRY(checkRange("model.init_rule.std", rule.std, 0, INFINITY));
+  if (rule.dist == "uniform" && !(rule.low < rule.high))
+    return Error::badInput("model.init_rule '{}': low = {} must be below high = {}", rule.match,
+                           rule.low, rule.high);
+  return {};
+}
+
 Status checkModel(const ModelRecipe& model) {
   for (const auto& [dim, size] : model.dims)
     TITAN_TRY(checkLeast(("model.dims." + dim).c_str(), size, 1));
@@ -50,18 +79,8 @@ Status checkModel(const ModelRecipe& model) {
     return Error::badInput("model.init = \"{}\" has no use for [[model.init_rule]]: set it to "
                            "\"fresh\" or remove the rules",
                            model.init);
-  for (const InitRule& rule : model.initRules) {
-    if (rule.match.empty())
-      return Error::badInput("a [[model.init_rule]] needs match, a pattern of parameter names");
-    if (!recipe::isChoice("normal | uniform | constant", rule.dist))
-      return Error::badInput("model.init_rule '{}': dist = \"{}\" is not known: use normal, "
-                             "uniform or constant",
-                             rule.match, rule.dist);
-    TITAN_TRY(checkRange("model.init_rule.std", rule.std, 0, INFINITY));
-    if (rule.dist == "uniform" && !(rule.low < rule.high))
-      return Error::badInput("model.init_rule '{}': low = {} must be below high = {}", rule.match,
-                             rule.low, rule.high);
-  }
+  for (const InitRule& rule : model.initRules)
+    TITAN_TRY(checkInitRule(rule));
   return {};
 }
 
@@ -366,6 +385,8 @@ Status checkEma(const EmaRecipe& ema, const std::vector<std::string>& evaluated)
     TITAN_TRY(checkRange((path + ".decay").c_str(), profile.decay, 0, 1));
     TITAN_TRY(checkLeast((path + ".every").c_str(), profile.every, 1));
   }
+  if (!ema.buffers.empty() && ema.profiles.empty())
+    return Error::badInput("ema.buffers are averaged by ema.profiles, and there are none");
   for (const std::string& name : evaluated)
     if (!ema.profiles.contains(name))
       return Error::badInput("train.eval_ema names '{}': [ema] has {} profiles{}{}", name,

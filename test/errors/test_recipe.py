@@ -302,6 +302,9 @@ class WholeMessages(ErrorTest):
                 rule + "match = 'a'\ndist = 'cauchy'\n":
                     'model.init_rule \'a\': dist = "cauchy" is not known: use normal, uniform or constant',
                 rule + "match = 'a'\ndist = 'uniform'\nlow = 2\nhigh = 1\n": "model.init_rule 'a': low = 2 must be below high = 1",
+                rule + "match = 'a'\ndist = 'constant'\nstd = 0.1\n":
+                    'model.init_rule \'a\': std = 0.1 is for dist = "normal", "constant" has no use for it',
+                "[ema]\nbuffers = ['*']\n": "ema.buffers are averaged by ema.profiles, and there are none",
                 group + "lr_scale = 2\n": "an [[optimizer.group]] needs match, a pattern of parameter names",
                 "momentum = 0.9\n": "optimizer.momentum = 0.9 is for sgd; adam has betas",
                 "nesterov = true\n": "optimizer.nesterov = true needs optimizer.momentum above 0",

@@ -173,7 +173,7 @@ Result<std::vector<ir::StateOp>> addStates(ModuleOp module, const Graph& graph,
         problems.size() > 1 ? fmt::format(" (and {} more tensors)", problems.size() - 1) : "";
     return Error::badInput("{}{}", problems.front(), more);
   }
-  TITAN_TRY(checkFrozen(parameters, recipe, "--check"));
+  TITAN_TRY(checkPatterns(parameters, recipe, "--check"));
   return states;
 }
 
