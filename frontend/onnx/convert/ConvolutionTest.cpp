@@ -282,6 +282,17 @@ TEST_F(BatchNormTest, TheNameOfAConvertedNormTellsItsForm) {
   EXPECT_LACKS(import(model), "titan.batch_norm");
 }
 
+TEST_F(BatchNormTest, FreshWeightsHaveFreshStatistics) {
+  recipe_.model.init = "fresh";
+  for (int64_t trainingMode : {0, 1}) {
+    const std::string text = importNorm("", trainingMode);
+    EXPECT_HAS(text, "titan.state @mean : tensor<2xf32> {init = #titan.init_rule<\"constant\", "
+                     "0.000000e+00");
+    EXPECT_HAS(text, "titan.state @variance : tensor<2xf32> {init = #titan.init_rule<\"constant\", "
+                     "1.000000e+00");
+  }
+}
+
 TEST_F(BatchNormTest, FixedStatisticsAreNoted) {
   const std::string note = "node 'y' (BatchNormalization) trains with fixed statistics, as the "
                            "model was exported: model.mode = \"train\" normalises by the batch";

@@ -34,6 +34,13 @@ static ir::RuleInitAttr freshInit(MLIRContext* context, const NamedTensor& tenso
   return defaultInit(context, DefaultInit::FanIn, fanIn);
 }
 
+/// Of a running statistic, by what it is to its norm: names differ by source.
+static bool isVariance(const TensorUses& statistic) {
+  return llvm::any_of(statistic.uses, [](const Use& use) {
+    return use.role == Role::Statistic && use.operand == 4;
+  });
+}
+
 /// The tensor whose bytes the file has for `tensor`.
 static const Tensor& storedOf(const Tensor& tensor) {
   return tensor.stored ? *tensor.stored : tensor;
@@ -124,6 +131,7 @@ Result<std::vector<ir::StateOp>> addStates(ModuleOp module, const Graph& graph,
   MLIRContext* context = module.getContext();
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   bool fresh = recipe.model.init == "fresh";
+  const std::map<std::string, TensorUses> uses = fresh ? findUses(graph) : decltype(uses)();
   TITAN_TRY(checkDecided(graph, names));
   std::vector<ir::StateOp> states;
   std::vector<StateNames> parameters;
@@ -141,8 +149,8 @@ Result<std::vector<ir::StateOp>> addStates(ModuleOp module, const Graph& graph,
       init = freshInit(context, tensor, shape, recipe);
     } else if (file.restored) {
       init = ir::RuleInitAttr::get(context, "constant", 0, 0);
-    } else if (fresh && !file.missing.empty() && tensor.role == Role::Statistic) {
-      bool variance = tensor.name.ends_with("var");
+    } else if (fresh && tensor.role == Role::Statistic) { // the file's are those of its weights
+      const bool variance = isVariance(uses.at(tensor.initializer));
       init = ir::RuleInitAttr::get(context, "constant", variance ? 1 : 0, 0);
     } else {
       Result<ir::FileInitAttr> attribute = fileInit(context, graph, named, fresh);
