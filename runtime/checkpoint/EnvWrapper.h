@@ -1,5 +1,5 @@
-// An Env around another one, which says once what happens around every operation: of its own, and of
-// the files that it opened.
+// An Env around another one, which says once what happens around every operation: of its own, and
+// of the files that it opened.
 #pragma once
 
 #include "runtime/checkpoint/Env.h"

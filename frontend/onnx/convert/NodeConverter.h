@@ -1,5 +1,5 @@
-// The nodes of a graph, one after the other: what follows from constants and shapes is computed, and
-// the rest become ops by the converters of their families.
+// The nodes of a graph, one after the other: what follows from constants and shapes is computed,
+// and the rest become ops by the converters of their families.
 #pragma once
 
 #include "frontend/onnx/convert/Conversion.h"
