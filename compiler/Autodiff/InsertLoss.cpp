@@ -342,13 +342,15 @@ Fields addFields(TaggedFunction& function, ArrayRef<Model::Field> fields) {
 
 /// How many rows of a batch count: a control of @eval. Where samples depend on each other, as by a
 /// norm of the batch without running statistics, padding would change the valid ones, so there is
-/// none and all rows count: only full batches are evaluated.
+/// none and all rows count: only full batches are evaluated. A loss that the model computes itself
+/// joins its samples and counts for full batches alone.
 Value addValidRows(const Model& model, TaggedFunction& eval, OpBuilder& builder,
                    const Fields& fields, Value output) {
   auto scalar = RankedTensorType::get({}, builder.getI64Type());
   SmallVector<Value> batched =
       llvm::map_to_vector(fields, [](auto& entry) { return entry.second; });
-  if (!BatchDimension(eval.function().front(), batched).joinsSamples(output))
+  if (model.recipe.loss.kind == "output" ||
+      !BatchDimension(eval.function().front(), batched).joinsSamples(output))
     return eval.addArgument(scalar, tag::control, builder.getStringAttr("valid_rows"));
   return TensorBuilder(builder, model.op().getLoc(), {})
       .splat(scalar, static_cast<double>(model.recipe.batch.micro));
