@@ -176,7 +176,7 @@ private:
       why = "others read its result, which would be written again and again";
       return nullptr;
     }
-    // Rows and columns would gather their elements one by one, which come by tiles into the copy.
+    // Rows and columns would gather their elements one by one; what only moves walks as it likes.
     if (!kept.empty() && producer.getKernelClass() == kernel::KernelClass::Transpose &&
         lower::isForReductions(consumer)) {
       why = "it transposes what is stored anyway";
