@@ -28,8 +28,8 @@ std::optional<unsigned> chooseBlockDim(const LoopNest& nest) {
                      nest.extents[dim]);
   };
   auto isLong = [&](unsigned dim) { return nest.extents[dim] >= shortExtent; };
-  for (unsigned dim : llvm::make_filter_range(listOf(nest.parallelDims()), isLong))
-    if (!isLong(*chosen) || merit(dim) > merit(*chosen))
+  for (unsigned dim : listOf(nest.parallelDims()))
+    if (isLong(dim) && (!isLong(*chosen) || merit(dim) > merit(*chosen)))
       chosen = dim;
   return chosen;
 }
