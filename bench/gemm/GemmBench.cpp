@@ -182,6 +182,7 @@ Result<std::array<double, 4>> Contenders::measure(const Problem& problem) {
   return std::array{speed(*alone, true), speed(*alone, false), speed(*all, true),
                     speed(*all, false)};
 }
+
 } // namespace
 
 int main(int argc, char** argv) {

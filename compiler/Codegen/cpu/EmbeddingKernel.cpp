@@ -4,7 +4,6 @@
 #include "compiler/Codegen/kernel/EntryIndex.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 
@@ -95,10 +94,7 @@ void emitEmbeddingGradKernel(OpBuilder& builder, kernel::CallOp op, StringRef na
       if (routine.getPadding() < 0)
         return addTerm();
       Value isTrained = b.compare(arith::CmpIPredicate::ne, entry, b.index(routine.getPadding()));
-      scf::IfOp::create(builder, b.loc, isTrained, [&](OpBuilder&, Location) {
-        addTerm();
-        scf::YieldOp::create(builder, b.loc);
-      });
+      b.when(isTrained, addTerm);
     });
   };
   b.overUnits([&](Value unit) {
@@ -106,14 +102,9 @@ void emitEmbeddingGradKernel(OpBuilder& builder, kernel::CallOp op, StringRef na
     int64_t whole = width / columns, rest = width % columns;
     if (rest == 0)
       return emitColumns(first, columns);
-    Value isWhole = b.compare(arith::CmpIPredicate::ult, unit, b.index(whole));
-    auto branch = [&](int64_t length) {
-      return [&, length](OpBuilder&, Location) {
-        emitColumns(first, length);
-        scf::YieldOp::create(builder, b.loc);
-      };
-    };
-    scf::IfOp::create(builder, b.loc, isWhole, branch(columns), branch(rest));
+    b.choose(
+        b.compare(arith::CmpIPredicate::ult, unit, b.index(whole)),
+        [&] { emitColumns(first, columns); }, [&] { emitColumns(first, rest); });
   });
 }
 

@@ -62,7 +62,7 @@ public:
 private:
   /// Decodes the unit's number: a point of the outer parallel dimensions, a block of the innermost.
   LogicalResult emitUnit(Value unit, const UnitPlan& plan) {
-    std::optional<unsigned> blockDim = chooseBlockDim(nest);
+    std::optional<unsigned> blockDim = plan.blockDim;
     SmallVector<std::pair<unsigned, Value>> coordinates;
     Value rest = unit;
     auto split = [&](int64_t extent) {
@@ -105,7 +105,7 @@ private:
 
 UnitPlan planUnits(const LoopNest& nest, const VectorShape& shape) {
   UnitPlan plan;
-  std::optional<unsigned> block = chooseBlockDim(nest);
+  std::optional<unsigned> block = plan.blockDim = chooseBlockDim(nest);
   for (unsigned dim : listOf(nest.parallelDims()))
     if (!block || dim != *block)
       plan.units *= nest.extents[dim];

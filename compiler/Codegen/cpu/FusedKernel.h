@@ -36,7 +36,8 @@ struct VectorShape {
 /// Units of the kernel and what one costs.
 struct UnitPlan {
   int64_t units = 1;
-  int64_t blockLength = 0; ///< elements of the block dimension in a unit; 0: no block
+  std::optional<unsigned> blockDim; ///< along which vectors and units lie, if any
+  int64_t blockLength = 0;          ///< its elements in a unit
 };
 UnitPlan planUnits(const LoopNest& nest, const VectorShape& shape);
 

@@ -2,7 +2,6 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -83,16 +82,13 @@ void emitTile(KernelBuilder& g, const TileArguments& arg, const GemmTile& tile,
   SmallVector<Value> to = vectorsOf(arg.to, arg.toRow);
   Value isWhole = g.compare(arith::CmpIPredicate::eq, arg.columns, g.index(tile.columns()));
   auto store = [&](bool masked) {
-    return [&, masked](OpBuilder&, Location) {
-      for (auto [i, pointer] : llvm::enumerate(to))
-        if (masked)
-          g.storeMasked(sums[i], pointer, masks[i % tile.vectors]);
-        else
-          g.store(sums[i], pointer);
-      scf::YieldOp::create(g.builder, g.loc);
-    };
+    for (auto [i, pointer] : llvm::enumerate(to))
+      if (masked)
+        g.storeMasked(sums[i], pointer, masks[i % tile.vectors]);
+      else
+        g.store(sums[i], pointer);
   };
-  scf::IfOp::create(g.builder, g.loc, isWhole, store(false), store(true));
+  g.choose(isWhole, [&] { store(false); }, [&] { store(true); });
 }
 
 /// As f32; a bf16 is the upper half of one.

@@ -5,8 +5,6 @@
 #include "compiler/Codegen/kernel/Combine.h"
 #include "compiler/Codegen/kernel/EntryIndex.h"
 
-#include "mlir/Dialect/SCF/IR/SCF.h"
-
 using namespace mlir;
 
 namespace titan::codegen {
@@ -60,14 +58,9 @@ void emitScatterKernel(OpBuilder& builder, kernel::CallOp op, StringRef name) {
         Value first = b.mul(block, columns);
         if (rest == 0)
           return emitColumns(o, i, first, columns);
-        auto branch = [&](int64_t length) {
-          return [&, length](OpBuilder&, Location) {
-            emitColumns(o, i, first, length);
-            scf::YieldOp::create(builder, b.loc);
-          };
-        };
-        Value isWhole = b.compare(arith::CmpIPredicate::ult, block, b.index(whole));
-        scf::IfOp::create(builder, b.loc, isWhole, branch(columns), branch(rest));
+        b.choose(
+            b.compare(arith::CmpIPredicate::ult, block, b.index(whole)),
+            [&] { emitColumns(o, i, first, columns); }, [&] { emitColumns(o, i, first, rest); });
       });
   func::ReturnOp::create(builder, b.loc);
 }
