@@ -10,6 +10,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <numeric>
 
 namespace titan::codegen::testing {
 namespace {
@@ -134,21 +135,30 @@ void check(const Case& c, const std::string& arch) {
     return values;
   };
   const std::vector<float> found = run(0);
-  for (int64_t g = 0; g < c.groups; ++g)
+  const int64_t depth = c.k();
+  std::vector<double> rowsOfA(c.m() * depth), columnsOfB(c.n() * depth);
+  for (int64_t g = 0; g < c.groups; ++g) {
+    double* patch = c.ofKernel ? columnsOfB.data() : rowsOfA.data();
+    double* other = c.ofKernel ? rowsOfA.data() : columnsOfB.data();
+    for (int64_t line = 0; line < c.patches.lines(); ++line)
+      for (int64_t column = 0; column < c.patches.columns(); ++column)
+        patch[c.ofKernel ? column * depth + line : line * depth + column] =
+            x.at(g * c.patches.channels + patches.at(line, column));
+    for (int64_t o = 0; o < c.outputs; ++o)
+      for (int64_t k = 0; k < depth; ++k)
+        other[o * depth + k] = y.at((c.groups > 1 ? g * c.otherStride() : 0) +
+                                    (c.ofKernel ? k * gemm.getLda() + o : o * gemm.getLdb() + k));
     for (int64_t i = 0; i < c.m(); ++i)
       for (int64_t j = 0; j < c.n(); ++j) {
         const int64_t at = g * gemm.getStrideC() + i * gemm.getLdc() + j;
-        double want = c.accumulate ? start.at(at) : 0;
-        for (int64_t k = 0; k < c.k(); ++k) {
-          const int64_t line = c.ofKernel ? k : i, column = c.ofKernel ? j : k,
-                        other = c.ofKernel ? k * gemm.getLda() + i : j * gemm.getLdb() + k;
-          want += double(x.at(g * c.patches.channels + patches.at(line, column))) *
-                  y.at((c.groups > 1 ? g * c.otherStride() : 0) + other);
-        }
+        const double *row = rowsOfA.data() + i * depth, *column = columnsOfB.data() + j * depth;
+        const double want =
+            std::inner_product(row, row + depth, column, c.accumulate ? start.at(at) : 0.0);
         const double bound =
-            1e-5 * (1 + std::sqrt(double(c.k()))) + (c.toBf16 ? std::abs(want) / 256 : 0);
+            1e-5 * (1 + std::sqrt(double(depth))) + (c.toBf16 ? std::abs(want) / 256 : 0);
         ASSERT_NEAR(found[at], want, bound) << "group " << g << ", " << i << ", " << j;
       }
+  }
   EXPECT_EQ(run(1), found) << "tile by tile";
   EXPECT_EQ(run(3), found) << "by parts of lines of tiles";
 }
