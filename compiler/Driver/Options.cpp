@@ -57,7 +57,8 @@ parseCompileOptions(const std::vector<std::string>& arguments) {
   app.add_option("--names", options.names,
                  "a map.toml of names, kinds, layouts and padding rows by initializer");
   app.add_option("--cache", options.cache,
-                 "a folder that keeps compiled kernels for the next compilation");
+                 "a folder that keeps compiled kernels for the next compilation")
+      ->envname("TITAN_CACHE");
   app.add_flag("--timing", options.timing, "show the time of each stage and pass");
   app.add_option("--disable-pass", options.disabledPasses, "skip an optimization pass, by name")
       ->allow_extra_args(false);
