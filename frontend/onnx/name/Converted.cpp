@@ -2,6 +2,7 @@
 // signature, no scopes, no fx nodes. What is left are the names of nodes, values and tensors.
 #include "frontend/onnx/name/Exporter.h"
 #include "frontend/onnx/name/FxArguments.h"
+#include "frontend/onnx/name/RecurrentReads.h"
 #include "frontend/onnx/name/Rules.h"
 
 #include <algorithm>
@@ -48,28 +49,39 @@ static bool mayBeMerged(const Facts& facts, const NamedTensor& tensor) {
          elementCount(facts.file(tensor).shape) <= kLargestMerged;
 }
 
-/// Is something read twice of the tensor: itself, or a part of it as a node cuts or turns it?
-static bool isShared(const Facts& facts, const NamedTensor& tensor) {
-  static const std::set<std::string_view> kMoves = {"Split",     "Slice",   "Gather",   "Reshape",
-                                                    "Transpose", "Squeeze", "Unsqueeze"};
+/// Is something read twice of the tensor: itself, or a part of it as a node cuts or turns it? A
+/// recurrent layer reads it gate by gate.
+static bool isShared(const Facts& facts, const RecurrentReads& recurrent,
+                     const NamedTensor& tensor) {
+  static const std::set<std::string_view> kMoves = {
+      "Split", "Slice", "Gather", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Identity"};
   std::vector<std::string_view> values = {tensor.initializer};
   for (size_t i = 0; i < values.size(); ++i) {
     int64_t readers = 0;
-    for (const Node& node : facts.graph.nodes) {
-      if (std::ranges::find(node.inputs, values[i]) == node.inputs.end())
+    std::vector<RecurrentPart> parts;
+    for (size_t n = 0; n < facts.graph.nodes.size(); ++n) {
+      const Node& node = facts.graph.nodes[n];
+      const auto read = std::ranges::find(node.inputs, values[i]);
+      if (read == node.inputs.end())
         continue;
+      const auto part = recurrent.partOf(n, static_cast<size_t>(read - node.inputs.begin()));
+      if (part && std::ranges::find(parts, *part) != parts.end())
+        continue;
+      if (part)
+        parts.push_back(*part);
       if (++readers > 1)
         return true;
       if (kMoves.contains(node.opType))
         values.insert(values.end(), node.outputs.begin(), node.outputs.end());
     }
   }
-  return facts.usesOf(tensor).uses.size() > 1;
+  return false;
 }
 
 void doubtShared(Naming& naming) {
+  const RecurrentReads recurrent(naming.facts.graph);
   for (NamedTensor& tensor : naming.table.tensors)
-    if (mayBeMerged(naming.facts, tensor) && isShared(naming.facts, tensor))
+    if (mayBeMerged(naming.facts, tensor) && isShared(naming.facts, recurrent, tensor))
       addDoubt(naming, tensor, kShared);
 }
 

@@ -97,6 +97,14 @@ TEST_F(Converted, ASmallLayerThatIsReadTwiceIsOneWithANote) {
   EXPECT_NE(notes().find("'val_0' (here 'a.weight'), 'a.bias'"), std::string::npos) << notes();
 }
 
+TEST_F(Converted, AMatrixThatIsTurnedIsReadOnce) {
+  floats("a.weight", {2, 2}, kDrawn);
+  node("Transpose", {"a.weight"}, "val_0");
+  node("MatMul", {"x", "val_0"}, "y");
+  read();
+  EXPECT_EQ(notes().find("is read by several layers"), std::string::npos) << notes();
+}
+
 TEST_F(Converted, WhatIsReadTwiceMayBeAPart) {
   floats("a.in_proj_weight", {4, 2}, {0.31f, -0.72f, 0.113f, 0.944f, 0.5f, 0.25f, -0.6f, 0.7f});
   model_.node("Split", {"a.in_proj_weight"}, {"split_0", "split_1"}, "node_split");

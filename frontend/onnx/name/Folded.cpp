@@ -48,6 +48,12 @@ static constexpr NoteCause kOpenMask = {
     "{} tensors are zeros, added to the scores of all heads: they are taken for masks that forbid "
     "nothing, constants, unless --names says kind = \"parameter\": {}"};
 
+static constexpr NoteCause kZeroStates = {
+    "{} is zeros that a recurrent layer starts from, as where its caller gives it none: it is a "
+    "constant, unless --names says kind = \"parameter\"",
+    "{} tensors are zeros that recurrent layers start from, as where their callers give them none: "
+    "they are constants, unless --names says kind = \"parameter\": {}"};
+
 /// Is `name` that of an op which moves elements as they are? torch.export names what it folded
 /// after the op: "embedding_1", "unsqueeze".
 static bool namesMovement(std::string_view name) {
@@ -195,6 +201,10 @@ static void nameComputed(Naming& naming, NamedTensor& tensor) {
   const Facts& facts = naming.facts;
   if (isOpenMask(facts, tensor)) {
     tensor.setDoubt(kOpenMask);
+    return;
+  }
+  if (areZeroStates(facts, tensor)) {
+    tensor.setDoubt(kZeroStates);
     return;
   }
   std::vector<const SourceTensor*> candidates = naming.lostParameters();

@@ -1,15 +1,18 @@
 // Norms and biases that an exporter merged for their equal values and whose nodes say nothing of
 // where they come from, as after a conversion to an older opset. What tells them apart is that each
-// layer has a matrix of its own: a layer that is called twice has one.
+// layer has a matrix of its own: a layer that is called twice has one. The parameters of a
+// recurrent layer are cut and joined on their way to it, and called after its matrix.
 #include "frontend/onnx/name/Angles.h"
 #include "frontend/onnx/name/Derived.h"
 #include "frontend/onnx/name/Exporter.h"
 #include "frontend/onnx/name/Names.h"
 #include "frontend/onnx/name/NormsOfGroups.h"
+#include "frontend/onnx/name/RecurrentReads.h"
 #include "frontend/onnx/name/SourceModel.h"
 #include "frontend/onnx/name/Values.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace titan::frontend {
 
@@ -60,7 +63,7 @@ constexpr size_t kMostCalls = 1024;
 class Separator {
 public:
   explicit Separator(Graph& graph)
-      : graph_(graph), converted_(isConverted(graph)), gradients_(graph) {
+      : graph_(graph), converted_(isConverted(graph)), gradients_(graph), recurrent_(graph) {
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
       for (const std::string& output : graph.nodes[i].outputs)
         producer_.emplace(output, i);
@@ -242,24 +245,39 @@ private:
     return {};
   }
 
-  /// What is around one read: what it is added to, or the nearest products.
+  /// What is around one read: its recurrent layer, what it is added to, or the nearest products.
   struct Place {
     const Node* node;
     size_t index;
+    std::optional<RecurrentPart> part;
     Product beside, after, before;
   };
   Place placeOf(const Operand& read) const {
-    Place place{&graph_.nodes[read.node], read.index, besides(read), {}, {}};
-    if (place.beside.matrix.empty()) {
+    Place place{&graph_.nodes[read.node],
+                read.index,
+                recurrent_.partOf(read.node, read.index),
+                besides(read),
+                {},
+                {}};
+    if (!place.part && place.beside.matrix.empty()) {
       place.after = nearest(read.node, true);
       place.before = nearest(read.node, false);
     }
     return place;
   }
 
+  /// Of one layer, or of two calls: a layer reads the gates of a parameter one by one.
+  bool areCalls(const RecurrentPart& a, const RecurrentPart& b) const {
+    const std::string matrix = recurrent_.matrixBeside(a);
+    return a == b ||
+           (a.place == b.place && !matrix.empty() && matrix == recurrent_.matrixBeside(b));
+  }
+
   /// Are two reads of one tensor two calls of one layer? The matrix that a bias is beside tells. A
   /// norm may belong to the layer before it or after it: where they disagree nothing is known.
-  static bool areCalls(const Place& a, const Place& b) {
+  bool areCalls(const Place& a, const Place& b) const {
+    if (a.part || b.part)
+      return a.part && b.part && areCalls(*a.part, *b.part);
     if (a.node->opType != b.node->opType || a.index != b.index)
       return false;
     if (!a.beside.matrix.empty() || !b.beside.matrix.empty())
@@ -267,6 +285,13 @@ private:
     bool after = a.after.isAnotherCallOf(b.after), before = a.before.isAnotherCallOf(b.before);
     return (after && (before || !a.before.contradicts(b.before))) ||
            (before && !a.after.contradicts(b.after));
+  }
+
+  /// What the recurrent layer that reads `name` calls it; empty: it tells nothing.
+  std::string nameInRecurrence(const std::string& name, const Operand& read) const {
+    const std::optional<RecurrentPart> part = recurrent_.partOf(read.node, read.index);
+    std::string own = part ? recurrent_.nameOf(*part) : std::string();
+    return own == name || !graph_.initializers.contains(own) ? own : std::string();
   }
 
   void collect(const std::string& name) {
@@ -285,7 +310,7 @@ private:
         known.emplace_back(std::move(place), layer);
       }
       if (layer == layers.size())
-        layers.push_back({name, partOf(name, read), {}, {}});
+        layers.push_back({name, partOf(name, read), {}, nameInRecurrence(name, read)});
       layers[layer].reads.push_back(read);
     }
   }
@@ -333,40 +358,43 @@ private:
   /// Gives each layer a tensor of its own.
   void separate(const std::string& name) {
     std::vector<Layer>& layers = layers_.at(name);
-    bool named = std::all_of(layers.begin(), layers.end(),
-                             [](const Layer& layer) { return !layer.name.empty(); });
-    bool one = std::all_of(layers.begin(), layers.end(),
-                           [&](const Layer& layer) { return layer.name == name; });
-    if (layers.size() < 2 || one)
+    auto hasTheName = [&](const Layer& layer) { return layer.name == name; };
+    if (layers.size() < 2 || std::ranges::all_of(layers, hasTheName))
       return;
+    const bool named = std::ranges::none_of(layers, [](const Layer& l) { return l.name.empty(); });
+    bool taken = std::ranges::any_of(layers, hasTheName);
     // What asks for the shape or the type alone goes on with the name, or with the first layer.
-    if (named && std::ranges::none_of(layers, [&](const Layer& l) { return l.name == name; }))
+    if (named && !taken)
       for (const Operand& read : reads_.at(name))
         graph_.nodes[read.node].inputs[read.index] = layers.front().name;
     for (size_t i = 0; i < layers.size(); ++i) {
-      std::string own = named ? layers[i].name : i == 0 ? name : fmt::format("{}#{}", name, i);
+      const bool nameless = layers[i].name.empty();
+      // The first without a name of its own has that of the file.
+      if (nameless)
+        layers[i].name = std::exchange(taken, true) ? fmt::format("{}#{}", name, i) : name;
       for (const Operand& read : layers[i].reads)
-        graph_.nodes[read.node].inputs[read.index] = own;
-      if (own == name)
-        continue;
-      addCopy(graph_, name, own, /*nameless=*/!named);
+        graph_.nodes[read.node].inputs[read.index] = layers[i].name;
+      if (layers[i].name != name)
+        addCopy(graph_, name, layers[i].name, nameless);
     }
     if (mayBeMerged(graph_.initializers.at(name)) && isDrawn(graph_.initializers.at(name))) {
       graph_.notes.add(kPerhapsMerged, inQuotes(name));
       return;
     }
+    const char* names = !named       ? "and the first of them has the name; export with "
+                                       "optimize=False for all names"
+                        : converted_ ? "named after the recurrent matrices beside them"
+                                     : "named in the order of the export's signature";
     graph_.notes.add(fmt::format(
         "'{}' was merged from parameters of equal value, read by {} layers: they are separate "
-        "here, "
-        "{}",
-        printable(name), layers.size(),
-        named ? "named in the order of the export's signature"
-              : "and the first of them has the name; export with optimize=False for all names"));
+        "here, {}",
+        printable(name), layers.size(), names));
   }
 
   Graph& graph_;
   const bool converted_;
   const GradientPaths gradients_;
+  const RecurrentReads recurrent_;
   std::map<std::string, size_t> producer_;
   std::map<std::pair<size_t, size_t>, Role> ofGroups_; ///< by node and operand
   std::map<std::string, bool> equalByChance_;          ///< by tensor

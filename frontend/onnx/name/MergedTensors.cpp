@@ -4,6 +4,7 @@
 #include "frontend/onnx/name/Exporter.h"
 #include "frontend/onnx/name/FxArguments.h"
 #include "frontend/onnx/name/Names.h"
+#include "frontend/onnx/name/Recurrent.h"
 #include "frontend/onnx/name/SourceModel.h"
 
 #include <algorithm>
@@ -110,6 +111,9 @@ private:
     const Node& node = graph_.nodes[index];
     const std::string& name = node.inputs[k];
     const Scope& scope = scopes_[index];
+    // The biases of all layers of a module are arguments of each: the matrix beside tells whose.
+    if (k == kRecurrentBias && !gatesOf(node).empty())
+      return "%" + node.inputs[kRecurrentMatrix];
     FxArgument argument = argumentOf(node, scope, k, tensor.shape.size());
     if (argument.isSole && argument.lifted.size() == 1 && argument.values.empty())
       return argument.reading == Reading::Scaled ? "%" + argument.lifted.front().mangled + "*"

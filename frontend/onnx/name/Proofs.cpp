@@ -39,7 +39,7 @@ static bool standsForNone(const Facts& facts, const NamedTensor& tensor) {
 
 /// The first states of recurrent layers that are made of nothing: zeros, which nn.LSTM starts from
 /// where its caller has no others.
-static bool areFirstStates(const Facts& facts, const NamedTensor& tensor) {
+static bool areMadeStates(const Facts& facts, const NamedTensor& tensor) {
   return std::ranges::all_of(facts.usesOf(tensor).uses, [&](const Use& use) {
     const Node& node = facts.nodeOf(use);
     const Scope& scope = facts.scopeOf(use);
@@ -77,7 +77,7 @@ static bool isNumber(const Facts& facts, const NamedTensor& tensor) {
   bool ofSource = !file.copyOf.empty() && !facts.isMadeUp(name); // merged into a parameter
   if (!ofSource && namesNumbers(name) && (facts.isConverted || facts.isFxValue(name)))
     return true;
-  if (standsForNone(facts, tensor) || areFirstStates(facts, tensor) || standsForInfinity(file))
+  if (standsForNone(facts, tensor) || areMadeStates(facts, tensor) || standsForInfinity(file))
     return true;
   if (elementCount(file.shape) != 1)
     return false;
@@ -109,6 +109,12 @@ Proof proofOfFolded(const Facts& facts, const NamedTensor& tensor) {
     return Proof::Angles;
   // Ones and zeros alone may be what 1 + w started from.
   return isMask(file) && !isUniform(file) ? Proof::Mask : Proof::None;
+}
+
+bool areZeroStates(const Facts& facts, const NamedTensor& tensor) {
+  const std::string& name = tensor.initializer;
+  return facts.isConverted && isZeros(facts.file(tensor)) &&
+         (areFirstStates(facts.graph, name) || areFirstStates(facts.graph, name + kRepeated));
 }
 
 bool isOpenMask(const Facts& facts, const NamedTensor& tensor) {

@@ -3,6 +3,7 @@
 // that fold constants have only these operands.
 #include "frontend/onnx/name/Recurrent.h"
 
+#include "frontend/onnx/name/RecurrentReads.h"
 #include "frontend/onnx/name/Rules.h"
 
 #include <algorithm>
@@ -21,6 +22,19 @@ std::vector<int64_t> gatesOf(const Node& node) {
   return {};
 }
 
+bool areFirstStates(const Graph& graph, const std::string& name) {
+  size_t uses = 0;
+  for (const Node& node : graph.nodes)
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      if (node.inputs[k] != name)
+        continue;
+      if (gatesOf(node).empty() || k < 5 || k > 6)
+        return false;
+      ++uses;
+    }
+  return uses > 0;
+}
+
 namespace {
 
 /// The layers of a module are one node each, in order; a node that reads the same weights is
@@ -36,6 +50,38 @@ size_t layerOf(const Graph& graph, const std::vector<Scope>& scopes, size_t node
   }
   return before.size();
 }
+
+/// What the states of an operand of a recurrent node are called: after the module and the layer in
+/// it, or, where the node does not tell its module, after a recurrent matrix that has its name.
+class StateNames {
+public:
+  StateNames(const Facts& facts, const Use& use)
+      : use_(use), scope_(facts.scopeOf(use)), reads_(facts.graph),
+        layer_(layerOf(facts.graph, facts.scopes(), use.node)) {}
+
+  /// `bias`: which of the two that B holds. Empty: not known.
+  std::string of(int64_t direction, bool bothDirections, size_t bias) const {
+    if (!scope_.known) {
+      std::vector<size_t> place = {use_.operand};
+      if (bothDirections)
+        place.push_back(static_cast<size_t>(direction));
+      place.push_back(bias);
+      return reads_.nameOf({use_.node, std::move(place)});
+    }
+    const char* leaf = use_.operand == kInputMatrix       ? "weight_ih"
+                       : use_.operand == kRecurrentMatrix ? "weight_hh"
+                       : bias == 0                        ? "bias_ih"
+                                                          : "bias_hh";
+    return fmt::format("{}{}{}_l{}{}", scope_.module, scope_.module.empty() ? "" : ".", leaf,
+                       layer_, direction == 1 ? "_reverse" : "");
+  }
+
+private:
+  const Use& use_;
+  const Scope& scope_;
+  const RecurrentReads reads_;
+  const size_t layer_;
+};
 
 /// The state [gates * hidden, ...] of one direction, whose rows lie from `row` on.
 void addGates(std::vector<StatePiece>& pieces, const std::string& state,
@@ -68,29 +114,25 @@ bool fromRecurrence(Naming& naming, NamedTensor& tensor) {
     const Node& node = facts.nodeOf(use);
     const Scope& scope = facts.scopeOf(use);
     const std::vector<int64_t> gates = gatesOf(node);
-    if (gates.empty() || use.operand < 1 || use.operand > 3 || !scope.known ||
+    if (gates.empty() || use.operand < kInputMatrix || use.operand > kRecurrentBias ||
         scope.place == ScopePlace::Unknown)
       continue;
     const int64_t directions = node.text("direction", "forward") == "bidirectional" ? 2 : 1;
     const int64_t hidden = node.integer("hidden_size", 0);
     const auto count = static_cast<int64_t>(gates.size());
-    const bool bias = use.operand == 3;
+    const bool bias = use.operand == kRecurrentBias;
     if (hidden < 1 || file.shape.size() != (bias ? 2u : 3u) || file.shape[0] != directions ||
         file.shape[1] / hidden != (bias ? 2 * count : count) || file.shape[1] % hidden != 0)
       continue;
-    const std::string before = scope.module + (scope.module.empty() ? "" : ".");
-    const size_t layer = layerOf(facts.graph, facts.scopes(), use.node);
+    const StateNames names(facts, use);
     std::vector<StatePiece> pieces;
-    for (int64_t direction = 0; direction < directions; ++direction) {
-      const std::string after = fmt::format("_l{}{}", layer, direction == 1 ? "_reverse" : "");
-      const char* first = use.operand == 2 ? "weight_hh" : bias ? "bias_ih" : "weight_ih";
-      addGates(pieces, before + first + after, gates, hidden, direction, 0, file.shape);
-      if (bias)
-        addGates(pieces, before + "bias_hh" + after, gates, hidden, direction, count * hidden,
-                 file.shape);
-    }
-    if (std::any_of(pieces.begin(), pieces.end(),
-                    [&](const StatePiece& piece) { return !naming.isFree(piece.state); }))
+    for (int64_t direction = 0; direction < directions; ++direction)
+      for (int64_t part = 0; part < (bias ? 2 : 1); ++part)
+        addGates(pieces, names.of(direction, directions == 2, static_cast<size_t>(part)), gates,
+                 hidden, direction, part * count * hidden, file.shape);
+    if (std::any_of(pieces.begin(), pieces.end(), [&](const StatePiece& piece) {
+          return piece.state.empty() || !naming.isFree(piece.state);
+        }))
       continue;
     for (const StatePiece& piece : pieces)
       naming.reserve(piece.state);

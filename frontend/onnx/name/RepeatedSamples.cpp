@@ -138,24 +138,10 @@ static Shape withBatchApart(const Graph& graph, const Tensor& tensor) {
   return tensor.shape;
 }
 
-/// Is every use of `name` the first state of a recurrent layer, [directions, batch, hidden]?
-static bool isFirstState(const Graph& graph, const std::string& name) {
-  size_t uses = 0;
-  for (const Node& node : graph.nodes)
-    for (size_t k = 0; k < node.inputs.size(); ++k) {
-      if (node.inputs[k] != name)
-        continue;
-      if (gatesOf(node).empty() || k < 5 || k > 6)
-        return false;
-      ++uses;
-    }
-  return uses > 0;
-}
-
 /// The dimension of samples of what torch.export repeated, as its name or its readers say; nothing
 /// where they do not, or several may be it.
 static std::optional<size_t> dimOfSamples(const Graph& graph, const Tensor& tensor) {
-  if (isFirstState(graph, tensor.name))
+  if (areFirstStates(graph, tensor.name))
     return 1;
   static constexpr std::string_view ops[] = {"broadcast_to", "expand", "repeat", "tile"};
   if (std::ranges::find(ops, opOfValue(tensor.name)) == std::end(ops))

@@ -102,6 +102,8 @@ void doubtDetached(Naming& naming);
 Proof proofOf(const Facts& facts, const NamedTensor& constant);
 /// Of an unknown tensor that a gradient reaches.
 Proof proofOfFolded(const Facts& facts, const NamedTensor& tensor);
+/// Zeros that recurrent layers of a converted file start from.
+bool areZeroStates(const Facts& facts, const NamedTensor& tensor);
 /// Zeros [batch, 1, queries, keys] that nothing but sums separate from a softmax.
 bool isOpenMask(const Facts& facts, const NamedTensor& tensor);
 

@@ -1,0 +1,105 @@
+#include "frontend/onnx/name/RecurrentReads.h"
+
+#include "frontend/onnx/name/Recurrent.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace titan::frontend {
+
+namespace {
+
+constexpr int kLongestWay = 16; // nodes from a tensor to its layer
+
+bool isRecurrent(const Node& node) { return !gatesOf(node).empty(); }
+
+/// Does the node pass on elements of its first operand, all or some of them?
+bool passesOn(const Node& node) {
+  static const std::set<std::string_view> ops = {"Slice",    "Unsqueeze", "Squeeze", "Reshape",
+                                                 "Identity", "Cast",      "CastLike"};
+  return ops.contains(node.opType);
+}
+
+} // namespace
+
+RecurrentReads::RecurrentReads(const Graph& graph) : graph_(graph) {
+  if (std::ranges::none_of(graph.nodes, isRecurrent))
+    return;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    for (const std::string& output : graph.nodes[i].outputs)
+      producer_.emplace(output, i);
+    for (size_t k = 0; k < graph.nodes[i].inputs.size(); ++k)
+      firstRead_.emplace(graph.nodes[i].inputs[k], Read{i, k});
+  }
+}
+
+std::optional<RecurrentPart> RecurrentReads::partOf(size_t node, size_t operand) const {
+  std::vector<size_t> place;
+  bool isGate = false;
+  for (int steps = 0; steps < kLongestWay; ++steps) {
+    const Node& reader = graph_.nodes[node];
+    if (isRecurrent(reader)) {
+      if (operand < kInputMatrix || operand > kRecurrentBias)
+        return std::nullopt;
+      place.push_back(operand);
+      std::ranges::reverse(place);
+      return RecurrentPart{node, std::move(place)};
+    }
+    if (reader.opType == "Concat") {
+      if (!isGate)
+        place.push_back(operand);
+      isGate = false;
+    } else if (operand != 0 || !passesOn(reader)) {
+      return std::nullopt;
+    }
+    isGate |= reader.opType == "Slice";
+    const auto next = firstRead_.find(reader.outputs.front());
+    if (next == firstRead_.end())
+      return std::nullopt;
+    node = next->second.node;
+    operand = next->second.operand;
+  }
+  return std::nullopt;
+}
+
+std::string RecurrentReads::matrixBeside(const RecurrentPart& part) const {
+  const Node& node = graph_.nodes[part.node];
+  if (!node.hasInput(kRecurrentMatrix))
+    return {};
+  size_t direction = node.text("direction", "forward") == "bidirectional" && part.place.size() > 1
+                         ? part.place[1]
+                         : 0;
+  std::string value = node.inputs[kRecurrentMatrix];
+  for (int steps = 0; steps < kLongestWay; ++steps) {
+    if (graph_.initializers.contains(value))
+      return value;
+    const auto at = producer_.find(value);
+    if (at == producer_.end())
+      return {};
+    const Node& before = graph_.nodes[at->second];
+    const bool joins = before.opType == "Concat";
+    if (!joins && !passesOn(before))
+      return {};
+    const size_t operand = joins ? std::exchange(direction, 0) : 0;
+    if (!before.hasInput(operand))
+      return {};
+    value = before.inputs[operand];
+  }
+  return {};
+}
+
+std::string RecurrentReads::nameOf(const RecurrentPart& part) const {
+  constexpr std::string_view kMatrix = "weight_hh_l";
+  std::string name = matrixBeside(part);
+  const size_t at = name.rfind(kMatrix);
+  if (at == std::string::npos || (at > 0 && name[at - 1] != '.'))
+    return {};
+  const char* leaf = part.place.front() == kInputMatrix       ? "weight_ih_l"
+                     : part.place.front() == kRecurrentMatrix ? "weight_hh_l"
+                     : part.place.back() == 0                 ? "bias_ih_l"
+                                                              : "bias_hh_l";
+  return name.replace(at, kMatrix.size(), leaf);
+}
+
+} // namespace titan::frontend
