@@ -52,62 +52,75 @@ RankedTensorType cutType(Type type, int64_t dim, int64_t chunks) {
   return tensor.clone(shape);
 }
 
-/// The product that makes the logits, through ops that keep their elements.
-Operation* findHead(Value logits) {
-  Block* block = logits.getParentBlock();
-  while (Operation* op = logits.getDefiningOp()) {
-    if (op->getBlock() != block)
-      return nullptr;
-    if (isa<ir::AccumulatingOpInterface>(op))
-      return op;
-    if (!isPointwise(op) && !isView(op))
-      return nullptr;
-    Value next;
-    for (Value operand : op->getOperands())
-      if (Operation* source = operand.getDefiningOp();
-          source && elementsOf(operand) == elementsOf(logits) && !isa<ir::ConstantOp>(source) &&
-          workOf(source) != ir::Work::Copied)
-        next = operand;
-    if (!next)
-      return nullptr;
-    logits = next;
+/// The product that makes the logits, through ops that keep their elements, in any order. Not what
+/// only repeats elements, as a bias, nor what leads to no product: those are `seen`.
+Operation* findHead(Value logits, llvm::SmallPtrSetImpl<Operation*>& seen) {
+  Operation* op = logits.getDefiningOp();
+  if (!op || !seen.insert(op).second)
+    return nullptr;
+  if (isa<ir::AccumulatingOpInterface>(op))
+    return op;
+  if (!isPointwise(op) && !isView(op) && !isa<ir::TransposeOp>(op))
+    return nullptr;
+  for (Value operand : llvm::reverse(op->getOperands())) {
+    Operation* source = operand.getDefiningOp();
+    if (!source || source->getBlock() != op->getBlock() ||
+        elementsOf(operand) != elementsOf(logits) || workOf(source) == ir::Work::Copied)
+      continue;
+    if (Operation* head = findHead(operand, seen))
+      return head;
   }
   return nullptr;
 }
 
 } // namespace
 
-FailureOr<LossRegion> LossRegion::find(ir::CrossEntropyOp loss, std::string& why) {
-  Operation* head = findHead(loss.getLogits());
+FailureOr<LossRegion> LossRegion::find(ir::CrossEntropyOp loss, int64_t chunks, std::string& why) {
+  llvm::SmallPtrSet<Operation*, 8> seen;
+  Operation* head = findHead(loss.getLogits(), seen);
   if (!head || cast<ir::AccumulatingOpInterface>(head).getAcc()) {
     why = "its logits are not made by a product";
     return failure();
   }
-  LossRegion region;
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(head->getResult(0).getType()).getShape();
-  int64_t dim = 0;
-  while (dim + 2 < static_cast<int64_t>(shape.size()) && shape[dim] == 1)
-    ++dim;
-  region.rows_ = shape[dim];
-  region.rowDim_[head->getResult(0)] = dim;
-  if (failed(region.add(head, why)))
-    return failure();
+  std::string first;
+  auto shape = cast<RankedTensorType>(head->getResult(0).getType()).getShape();
+  for (auto [dim, extent] : llvm::enumerate(shape)) {
+    std::string reason;
+    LossRegion region;
+    if (succeeded(region.grow(head, static_cast<int64_t>(dim), chunks, reason)))
+      return region;
+    if (first.empty() && extent > 1)
+      first = reason;
+  }
+  why = first.empty() ? "it has one row" : first;
+  return failure();
+}
+
+LogicalResult LossRegion::grow(Operation* head, int64_t dim, int64_t chunks, std::string& why) {
   Value logits = head->getResult(0);
-  region.large_.insert(logits);
+  rowDim_[logits] = dim;
+  if (failed(add(head, why)))
+    return failure();
+  large_.insert(logits);
   for (Operation* op = head->getNextNode(); op; op = op->getNextNode()) {
-    if (llvm::none_of(op->getOperands(), [&](Value v) { return region.large_.contains(v); }))
+    if (llvm::none_of(op->getOperands(), [&](Value v) { return large_.contains(v); }))
       continue;
-    if (failed(region.add(op, why)))
+    if (failed(add(op, why)))
       return failure();
     // What a product makes of them is the gradient of the features or of the weight. Where classes
     // are few it is larger than they are, and all of the backward pass reads it.
-    if (!region.ops_[op].isSum && !isa<ir::AccumulatingOpInterface>(op) &&
+    if (!ops_[op].isSum && !isa<ir::AccumulatingOpInterface>(op) &&
         elementsOf(op->getResult(0)) >= elementsOf(logits))
-      region.large_.insert(op->getResult(0));
+      large_.insert(op->getResult(0));
   }
-  if (failed(region.hoistOperands(why)))
+  // Where rows are 3 x 4 somewhere, they are 3.
+  for (auto [value, rowDim] : rowDim_)
+    rows_ = std::gcd(rows_, cast<RankedTensorType>(value.getType()).getDimSize(rowDim));
+  if (std::gcd(rows_, chunks) == 1) {
+    why = (Twine(rows_) + " rows are not divisible by " + Twine(chunks)).str();
     return failure();
-  return region;
+  }
+  return hoistOperands(why);
 }
 
 Operation* LossRegion::head() const { return ops_.begin()->first; }
@@ -244,16 +257,12 @@ void LossRegion::cut(int64_t chunks) {
 
 namespace {
 
-/// Cuts one loss; what of `chunks` its first dimension cannot take falls to the pieces.
+/// Cuts one loss; what of `chunks` one dimension cannot take falls to the pieces.
 void chunkLoss(ir::CrossEntropyOp loss, int64_t chunks, std::string& why) {
-  FailureOr<LossRegion> region = LossRegion::find(loss, why);
+  FailureOr<LossRegion> region = LossRegion::find(loss, chunks, why);
   if (failed(region))
     return;
   const int64_t here = std::gcd(region->rows(), chunks);
-  if (here == 1) {
-    why = (Twine(region->rows()) + " rows are not divisible by " + Twine(chunks)).str();
-    return;
-  }
   Block* block = loss->getBlock();
   Operation* before = region->head()->getPrevNode();
   region->cut(here);

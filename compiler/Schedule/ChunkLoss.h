@@ -14,11 +14,12 @@ namespace titan::schedule {
 /// their gradient.
 class LossRegion {
 public:
-  /// Fails with the reason in `why`.
-  static mlir::FailureOr<LossRegion> find(ir::CrossEntropyOp loss, std::string& why);
+  /// Along the first dimension of the product that can be cut into `chunks`, or as many of them as
+  /// have a factor in common with its extent; 0: into any number. Fails with the reason in `why`.
+  static mlir::FailureOr<LossRegion> find(ir::CrossEntropyOp loss, int64_t chunks,
+                                          std::string& why);
 
-  /// The extent along which the logits can be cut, their first above 1: chunk counts are its
-  /// divisors.
+  /// The extent along which the logits can be cut: chunk counts are its divisors.
   int64_t rows() const { return rows_; }
   /// The product that makes the logits.
   mlir::Operation* head() const;
@@ -36,8 +37,9 @@ private:
   llvm::MapVector<mlir::Operation*, Role> ops_; ///< in program order
   llvm::DenseMap<mlir::Value, int64_t> rowDim_; ///< of every value with rows: the dimension
   llvm::DenseSet<mlir::Value> large_;           ///< whose readers belong to the region
-  int64_t rows_ = 0;
+  int64_t rows_ = 0;                            ///< the common divisor of their extents
 
+  mlir::LogicalResult grow(mlir::Operation* head, int64_t dim, int64_t chunks, std::string& why);
   mlir::LogicalResult add(mlir::Operation* op, std::string& why);
   mlir::LogicalResult hoistOperands(std::string& why);
 };
@@ -48,8 +50,8 @@ struct WholeLoss {
   std::string place, why;
 };
 
-/// Cuts every cross-entropy of `step` into up to `chunks` pieces: along its first dimension as far
-/// as that goes, then each piece along the next. One remark a loss, if asked for: passed or missed.
+/// Cuts every cross-entropy of `step` into up to `chunks` pieces: along one dimension as far as
+/// that goes, then each piece along the next. One remark a loss, if asked for: passed or missed.
 /// Returns those in fewer pieces.
 llvm::SmallVector<WholeLoss> chunkLosses(mlir::func::FuncOp step, int64_t chunks, bool withRemarks);
 

@@ -152,7 +152,7 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
     OwningOpRef<ModuleOp> copy = module.clone();
     stepOf(*copy).walk([&](ir::CrossEntropyOp loss) {
       std::string why;
-      FailureOr<LossRegion> region = LossRegion::find(loss, why);
+      FailureOr<LossRegion> region = LossRegion::find(loss, /*chunks=*/0, why);
       if (failed(region))
         return;
       auto type = cast<RankedTensorType>(region->head()->getResult(0).getType());

@@ -128,7 +128,7 @@ class Equalities(training_test.TrainingTest):
     def test_pieces_of_the_loss_do_not_matter(self):
         """Where classes are few and where they are many, with and without weights: what is made of the logits is cut, and nothing behind it."""
         weights = [0.5, 1, 2, 0, 1.5]
-        for reference, recipe, options in (("convolutions", "adamw", ()), ("gpt-course", "adamw", ()),
+        for reference, recipe, options in (("convolutions", "adamw", ()), ("gpt-course", "adamw", ()), ("recurrent", "adamw", ()),
                                            ("convolutions", "sgd", (f"loss.class_weights={weights}", "loss.label_smoothing=0.1"))):
             settings = [word for option in options for word in ("--set", option)]
             whole = self.compile(f"{reference}-whole", reference, recipe, *settings)
