@@ -2,6 +2,7 @@
 
 #include "compiler/Codegen/Targets.h"
 #include "compiler/Driver/Output.h"
+#include "compiler/Optimize/ParameterGroups.h"
 #include "compiler/Pipeline/CheckByExecution.h"
 #include "compiler/Pipeline/MeasurePlan.h"
 #include "compiler/Pipeline/Pipeline.h"
@@ -174,6 +175,8 @@ Status Compilation::finishImport(const Recipe& recipe) {
   TITAN_TRY(checkMismatch());
   setRecipe(*module_, recipe);
   setStage(*module_, Stage::Import);
+  for (const std::string& glob : unmatchedNoDecay(recipe.optimizer, *module_))
+    notes_.push_back(fmt::format("optimizer.no_decay: '{}' matches no parameter", glob));
   return options_.emit == Stage::Import ? verifyBehind(Stage::Import) : Status();
 }
 

@@ -210,11 +210,16 @@ void UpdateBuilder::collectGradients() {
 }
 
 LogicalResult UpdateBuilder::checkGroups() {
-  for (const OptimizerGroup& group : recipe_.optimizer.groups)
-    if (llvm::none_of(module_.getOps<ir::StateOp>(), [&](ir::StateOp state) {
-          return state.getKind() == ir::StateKind::Param && matchesName(group.match, state);
-        }))
+  for (const OptimizerGroup& group : recipe_.optimizer.groups) {
+    auto matching = llvm::make_filter_range(module_.getOps<ir::StateOp>(), [&](ir::StateOp state) {
+      return state.getKind() == ir::StateKind::Param && matchesName(group.match, state);
+    });
+    if (matching.empty())
       return module_.emitError("optimizer.group '") << group.match << "' matches no parameter";
+    if (llvm::none_of(matching, [](ir::StateOp state) { return state.getTrainable(); }))
+      return module_.emitError("optimizer.group '")
+             << group.match << "' matches frozen parameters alone, which nothing updates";
+  }
   return success();
 }
 

@@ -21,4 +21,16 @@ ParameterGroup groupOf(const OptimizerRecipe& recipe, ir::StateOp parameter) {
   return result;
 }
 
+std::vector<std::string> unmatchedNoDecay(const OptimizerRecipe& recipe, mlir::ModuleOp module) {
+  std::vector<std::string> unmatched;
+  const std::vector<std::string> usual = OptimizerRecipe().noDecay;
+  std::ranges::copy_if(recipe.noDecay, std::back_inserter(unmatched), [&](const std::string& glob) {
+    return std::ranges::find(usual, glob) == usual.end() &&
+           llvm::none_of(module.getOps<ir::StateOp>(), [&](ir::StateOp state) {
+             return state.getKind() == ir::StateKind::Param && matchesName(glob, state);
+           });
+  });
+  return unmatched;
+}
+
 } // namespace titan

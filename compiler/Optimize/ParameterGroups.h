@@ -5,6 +5,8 @@
 #include "runtime/program/Recipe.h"
 
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace titan {
 
@@ -17,5 +19,9 @@ struct ParameterGroup {
 /// The first group of the recipe that matches a name of `parameter`; then its own weight decay, or
 /// 0 for a `no_decay` name, or the run-time value.
 ParameterGroup groupOf(const OptimizerRecipe& recipe, ir::StateOp parameter);
+
+/// The `no_decay` patterns that match no parameter of `module`, without those that a recipe has by
+/// default: models without biases are everyday.
+std::vector<std::string> unmatchedNoDecay(const OptimizerRecipe& recipe, mlir::ModuleOp module);
 
 } // namespace titan

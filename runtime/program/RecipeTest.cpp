@@ -244,6 +244,11 @@ TEST(Recipe, ProfilesThatMeanNothingAreRefused) {
             "train.eval_ema names 'slow': [ema] has 0 profiles");
   EXPECT_EQ(refusal("[train]\neval_ema = [\"slow\"]\n[ema]\nprofiles = { a = 0.9, b = 0.5 }"),
             "train.eval_ema names 'slow': [ema] has 2 profiles: a, b");
+  EXPECT_EQ(refusal("[train]\neval_ema = [\"a\"]\n[ema]\nprofiles = { a = 0.9 }"),
+            "train.eval_ema is of evaluations between steps, and there are none: "
+            "set train.eval_every");
+  EXPECT_EQ(refusal("[train]\neval_every = 5\neval_ema = [\"a\"]\n[ema]\nprofiles = { a = 0.9 }"),
+            "");
 }
 
 TEST(Recipe, WeightDecayFollowsTheKind) {

@@ -395,6 +395,14 @@ Status checkEma(const EmaRecipe& ema, const std::vector<std::string>& evaluated)
   return {};
 }
 
+/// Averages are evaluated with the model, between steps.
+Status checkEvaluations(const TrainRecipe& train) {
+  if (!train.evalEma.empty() && train.evalEvery == 0)
+    return Error::badInput("train.eval_ema is of evaluations between steps, and there are none: "
+                           "set train.eval_every");
+  return {};
+}
+
 Status checkTrain(const TrainRecipe& train, const CheckpointRecipe& checkpoint) {
   TITAN_TRY(checkLeast("train.steps", train.steps, 1));
   TITAN_TRY(checkLeast("train.seed", train.seed, 0));
@@ -463,6 +471,7 @@ Status validate(const Recipe& recipe) {
   TITAN_TRY(checkLeast("memory.loss_chunks", recipe.memory.lossChunks, 0));
   TITAN_TRY(checkData(recipe.data));
   TITAN_TRY(checkEma(recipe.ema, recipe.train.evalEma));
+  TITAN_TRY(checkEvaluations(recipe.train));
   return checkTrain(recipe.train, recipe.checkpoint);
 }
 
