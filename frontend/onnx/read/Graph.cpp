@@ -4,6 +4,7 @@
 #include "frontend/onnx/read/ExternalData.h"
 #include "frontend/onnx/read/Inline.h"
 #include "frontend/onnx/read/Reader.h"
+#include "frontend/onnx/read/SharedNames.h"
 #include "frontend/onnx/read/WireScan.h"
 
 #include <algorithm>
@@ -146,6 +147,8 @@ public:
     model_.clear_functions();
     collectTensors();
     TITAN_TRY(collectPorts());
+    TITAN_TRY(renameSharedResults(
+        graph_, [&](const std::string& name) { return sources_.contains(name); }));
     TITAN_TRY(sort());
     dropDeadNodes();
     TITAN_TRY(takeTensors());
