@@ -23,6 +23,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <filesystem>
+#include <fstream>
 
 using namespace mlir;
 
@@ -219,10 +220,22 @@ std::function<void(PassManager&)> Compilation::checksOfPasses() {
   };
 }
 
+/// What --emit=codegen prints begins with the program of a job, and is no MLIR.
+static bool isPrintedCode(const std::string& path) {
+  std::string word;
+  std::ifstream(path) >> word;
+  return word == "program";
+}
+
 Status Compilation::parse() {
   TimingScope scope = timingRoot_.nest("parse");
   if (!std::filesystem::exists(options_.model))
     return Error::badInput("{}: no such file", options_.model);
+  if (isPrintedCode(options_.model))
+    return Error::badInput("{} was printed by --emit={}, from which nothing goes on: a compilation "
+                           "goes on from what --emit prints of a stage from {} to {}",
+                           options_.model, stageName(Stage::Codegen), stageName(Stage::Import),
+                           stageName(Stage::Plan));
   module_ = parseSourceFile<ModuleOp>(options_.model, &compiler_.context());
   if (!module_)
     return compiler_.takeError(ErrorCode::BadInput);

@@ -45,6 +45,11 @@ class Stages(ErrorTest):
         (self.folder / "folder.mlir").mkdir()
         self.refused(BAD_INPUT, COMPILE, "folder.mlir", "-o", "edited", says="folder.mlir")
 
+    def test_printed_code(self):
+        code = self.succeeds(COMPILE, MODEL, "--recipe", "recipe.toml", "--emit=codegen", "--weights-dir", MODEL.parent).stdout
+        self.bad(code, says="edited.mlir was printed by --emit=codegen, from which nothing goes on: a compilation goes on "
+                            "from what --emit prints of a stage from import to plan")
+
     def test_empty(self):
         self.bad("", says="")
 
