@@ -9,7 +9,7 @@ namespace {
 
 using testing::ModelBuilder;
 
-/// y = d - mean(d) with d = x - mean, where `mean` is a buffer. `args`: what the last fx node reads.
+/// y = d - mean(d), d = x - mean, where `mean` is a buffer. `args`: what the last fx node reads.
 ModelBuilder centred(const std::string& args) {
   ModelBuilder model(20);
   model.model.set_producer_name("pytorch");
