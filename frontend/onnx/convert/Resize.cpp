@@ -24,6 +24,7 @@ struct Sampling {
   std::string nearest;     ///< nearest_mode
   double cubicA = -0.75;
   bool excludesOutside = false;
+  bool reachesCorners = false; ///< align_corners takes the last element to the last, as in PyTorch
 };
 
 /// One resized axis.
@@ -38,8 +39,10 @@ struct Axis {
     if (sampling.coordinates == "asymmetric")
       return x / scale;
     const double extent = static_cast<double>(in) * scale; // of which `out` is the floor
-    if (sampling.coordinates == "align_corners")
-      return out > 1 ? x * static_cast<double>(in - 1) / (extent - 1) : 0;
+    if (sampling.coordinates == "align_corners") {
+      const double last = (sampling.reachesCorners ? static_cast<double>(out) : extent) - 1;
+      return out > 1 ? x * static_cast<double>(in - 1) / last : 0;
+    }
     if (sampling.coordinates == "pytorch_half_pixel")
       return out > 1 ? half : 0;
     if (sampling.coordinates == "tf_half_pixel_for_nn")
@@ -175,6 +178,7 @@ Result<Sampling> samplingOf(Conversion& c) {
     return c.error("keep_aspect_ratio_policy = '{}' is not supported", printable(policy));
   sampling.cubicA = c.node.real("cubic_coeff_a", -0.75);
   sampling.excludesOutside = c.node.integer("exclude_outside", 0) != 0;
+  sampling.reachesCorners = c.fromPyTorch;
   return sampling;
 }
 

@@ -35,6 +35,21 @@ TEST_F(ResizeTest, WeightsAreAConstantMatrix) {
   EXPECT_HAS(text, "(tensor<8x2x4xf32>, tensor<2x4xf32>) -> tensor<8x2x2xf32>");
 }
 
+TEST_F(ResizeTest, AlignedCornersOfPyTorchAreThoseOfTheResult) {
+  const auto resize = [&](const std::string& producer) {
+    ModelBuilder model;
+    model.model.set_producer_name(producer);
+    model.input("x", {-1, 2, 3}).output("y").floats("scales", {3}, {1, 1, 1.5f});
+    auto& node = model.node("Resize", {"x", "", "scales"}, {"y"});
+    ModelBuilder::setText(node, "mode", "linear");
+    ModelBuilder::setText(node, "coordinate_transformation_mode", "align_corners");
+    return import(model);
+  };
+  // 4 elements, of 4.5: ONNX counts the half.
+  EXPECT_HAS(resize("pytorch"), "[0.000000e+00, 0.000000e+00, 1.000000e+00]]>");
+  EXPECT_HAS(resize("keras2onnx"), "[0.000000e+00, 0.285714298, 0.714285731]]>");
+}
+
 TEST_F(ResizeTest, WhatKeepsItsExtentStays) {
   EXPECT_LACKS(importResize({8, 2, 4}, "cubic"), "titan.contract");
 }
