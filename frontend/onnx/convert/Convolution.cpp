@@ -3,6 +3,9 @@
 // two transpositions; titan-import-fold-transposes moves them together.
 #include "frontend/onnx/convert/Conversion.h"
 #include "frontend/onnx/convert/Windows.h"
+#include "frontend/onnx/name/Scopes.h"
+
+#include <charconv>
 
 using namespace mlir;
 
@@ -147,6 +150,29 @@ Status maxPool(Conversion& c) {
   return c.give(channelsFirst(c, pool(c, ReduceKind::Max, channelsLast(c, x), dims)));
 }
 
+/// ONNX has no `divisor_override`, and PyTorch's exporters leave it out without a word; the text of
+/// the source's call has it. Nothing: the elements of a window are counted.
+Result<std::optional<int64_t>> averageDivisor(Conversion& c) {
+  const std::string text = scopeOf(c.node).averageDivisor;
+  if (text.empty() || text == "None")
+    return std::optional<int64_t>();
+  int64_t value = 0;
+  const char* end = text.data() + text.size();
+  if (std::from_chars(text.data(), end, value).ptr != end || value == 0)
+    return c.error(
+        "divisor_override = '{}' of the source is no known number beside 0: sum the windows, "
+        "and divide by it",
+        printable(text));
+  return std::optional(value);
+}
+
+/// What the sum over each window is multiplied with.
+Result<std::vector<double>> averageShares(Conversion& c, const WindowDims& dims) {
+  if (std::optional<int64_t> divisor = TITAN_TRY(averageDivisor(c)))
+    return std::vector{1 / static_cast<double>(*divisor)};
+  return dims.shares(c.node.integer("count_include_pad", 0) != 0);
+}
+
 /// The sum over each window by the number of its elements: those of the operand, or, with
 /// count_include_pad, those of the padding too.
 Status averagePool(Conversion& c) {
@@ -155,7 +181,7 @@ Status averagePool(Conversion& c) {
     return c.error("operand is not floating");
   const WindowDims dims = TITAN_TRY(poolWindowsOf(c, c.shapeOf(x)));
   Value sum = pool(c, ReduceKind::Sum, channelsLast(c, x), dims);
-  const std::vector<double> shares = dims.shares(c.node.integer("count_include_pad", 0) != 0);
+  const std::vector<double> shares = TITAN_TRY(averageShares(c, dims));
   if (llvm::all_equal(shares))
     return c.give(channelsFirst(c, c.scale(sum, shares.front())));
   auto type = RankedTensorType::get(dims.positions, tensorType(x).getElementType());

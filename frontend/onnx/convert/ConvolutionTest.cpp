@@ -175,6 +175,23 @@ TEST_F(ConvolutionTest, AveragesCountWhatIsThere) {
   EXPECT_HAS(text, "dense<[5.000000e-01, 0.333333343, 0.333333343, 5.000000e-01]>");
 }
 
+TEST_F(ConvolutionTest, AnAverageIsDividedByWhatTheSourceSays) {
+  const std::string arguments = "%x, [2, 2], [2, 2], [0, 0], False, True";
+  for (const auto& [divisor, has] :
+       {std::pair<std::string, std::string>{"", "dense<2.500000e-01>"},
+        {", None", "dense<2.500000e-01>"},
+        {", -8", "dense<-1.250000e-01>"},
+        {", 0", "node 'n' (AveragePool): divisor_override = '0' of the source is no known number "
+                "beside 0: sum the windows, and divide by it"}}) {
+    ModelBuilder model;
+    model.input("x", {-1, 2, 4, 4}).output("y");
+    auto& node = model.node("AveragePool", {"x"}, {"y"}, "n");
+    ModelBuilder::setInts(node, "kernel_shape", {2, 2});
+    ModelBuilder::setSource(node, "", "avg_pool2d.default", arguments + divisor);
+    EXPECT_HAS(import(model), has);
+  }
+}
+
 TEST_F(ConvolutionTest, RefusesWhatHasNoMeaning) {
   const auto conv = [&](const std::vector<int64_t>& w, const Lists& lists, int64_t group = 1) {
     return importNode("Conv", {-1, 4, 9, 8}, w, lists, "", 0, group);

@@ -180,6 +180,8 @@ Scope scopeOf(const Node& node) {
         scope.labelSmoothing = fxArgument(fx->second, 5, "label_smoothing");
       if (scope.target.starts_with("aten.scatter_reduce."))
         scope.scatterReduction = fxArgument(fx->second, 4, "reduce");
+      if (scope.target.starts_with("aten.avg_pool"))
+        scope.averageDivisor = fxArgument(fx->second, 6, "divisor_override");
     }
   } else if (node.name.find('/') != std::string::npos) {
     scope.known = true;

@@ -35,6 +35,7 @@ struct Scope {
   bool scales = false;                 ///< the op multiplies an argument by a number, `alpha`
   std::string labelSmoothing;          ///< of a cross-entropy, as it is written: "0.1"; empty: none
   std::string scatterReduction;        ///< of a scatter_reduce, as it is written: "mean"
+  std::string averageDivisor;          ///< of an average pool, as it is written: "5"; empty: none
   bool isBatchNorm = false;            ///< the fx node is a norm of the batch
   bool usesBatchStatistics = false;    ///< and normalises by the batch, as after train()
   bool isTraced = false;      ///< the exporter kept the lines of the source that computed the node
