@@ -232,6 +232,9 @@ private:
   }
 
   FusedOp fuseReaders(FusedOp first, FusedOp second, Value value) {
+    // A kernel that moved up to another one stands before those that were between the two.
+    if (rewriter.order.isBefore(second, first))
+      std::swap(first, second);
     if (hasTooMany(first, second, first.getOuts().size() + second.getOuts().size()) ||
         columnSumsOf(first, second) > mostColumnSums)
       return nullptr;

@@ -186,6 +186,20 @@ func.func @shared_read(%x: tensor<128x64xf32>) -> (tensor<128xf32>, tensor<128x6
   return %s, %d : tensor<128xf32>, tensor<128x64xf32>
 }
 
+// The sum moves up to the exponential, and so before the tangent, whose operand it reads too.
+// CHECK-LABEL: func.func @shared_reads_of_one_that_moved_up
+// CHECK: kernel.fused flat [128, 64] {{.*}} -> (tensor<128x64xf32>, tensor<128x64xf32>, tensor<128x64xf32>)
+// CHECK-NOT: kernel.fused
+// CHECK: kernel.call
+func.func @shared_reads_of_one_that_moved_up(%x: tensor<128x64xf32>, %y: tensor<128x64xf32>, %w: tensor<64x64xf32>)
+    -> (tensor<128x64xf32>, tensor<128x64xf32>, tensor<128x64xf32>) {
+  %e = titan.exp %x : tensor<128x64xf32>
+  %p = titan.contract %e, %w batch [] x [] contracting [1] x [0] : (tensor<128x64xf32>, tensor<64x64xf32>) -> tensor<128x64xf32>
+  %t = titan.tanh %y : tensor<128x64xf32>
+  %s = titan.add %x, %y : tensor<128x64xf32>
+  return %p, %t, %s : tensor<128x64xf32>, tensor<128x64xf32>, tensor<128x64xf32>
+}
+
 // The loss and its gradient, which may take the place of the logits: one sweep over each row.
 // CHECK-LABEL: func.func @loss
 // CHECK: kernel.fused row [64, 128]
