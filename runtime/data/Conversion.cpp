@@ -120,6 +120,14 @@ std::pair<int64_t, int64_t> valueRange(DType dtype) {
   });
 }
 
+/// How many elements of a sample of `shape` in sequence are of one channel; 0: it has no dimension
+/// of `channels`.
+int64_t runOfChannel(const Shape& shape, int64_t channels) {
+  if (channels == 1 || (!shape.empty() && shape.front() == channels))
+    return elementCount(shape) / channels;
+  return !shape.empty() && shape.back() == channels ? 1 : 0;
+}
+
 /// values[c], or the one value for every channel, or `absent` when none was given.
 double channelValue(const std::vector<double>& values, size_t channel, double absent) {
   return values.empty() ? absent : values[values.size() == 1 ? 0 : channel];
@@ -172,14 +180,17 @@ Result<Conversion> Conversion::create(DType from, const FieldSpec& field,
   if (to != DType::F32 || from != DType::U8)
     return Error::badInput("field '{}' needs {}, the array has {}{}", field.name, name(to),
                            name(from),
-                           isFloat(to) ? ": save it with .astype('float32'), or as uint8" : "");
+                           !isFloat(to)       ? ""
+                           : to == DType::F32 ? ": save it with .astype('float32'), or as uint8"
+                                              : ": save it with .astype('float32')");
 
   const size_t channels = std::max({recipe.mean.size(), recipe.std.size(), size_t{1}});
-  if (channels > 1 && (field.shape.empty() || field.shape[0] != static_cast<int64_t>(channels)))
+  conversion.channels_ = static_cast<int64_t>(channels);
+  conversion.run_ = runOfChannel(field.shape, conversion.channels_);
+  if (conversion.run_ == 0)
     return Error::badInput(
         "data.mean and data.std have {} channels, field '{}' has sample shape {}", channels,
         field.name, toString(field.shape));
-  conversion.channels_ = static_cast<int64_t>(channels);
   for (size_t channel = 0; channel < channels; ++channel)
     for (int value = 0; value < 256; ++value)
       conversion.table_.push_back(
@@ -214,11 +225,13 @@ int64_t Conversion::apply(const char* source, char* destination) const {
     const int64_t bad = function_(source, destination, count_, range_);
     return bad < 0 ? outsideOfOwn(source) : bad;
   }
-  const int64_t plane = count_ / channels_;
-  for (int64_t channel = 0; channel < channels_; ++channel) {
+  int64_t channel = 0;
+  for (int64_t first = 0; first < count_; first += run_) {
     const float* values = table_.data() + 256 * channel;
-    for (int64_t i = channel * plane; i < (channel + 1) * plane; ++i)
+    for (int64_t i = first; i < first + run_; ++i)
       store(destination + i * 4, values[static_cast<unsigned char>(source[i])]);
+    if (++channel == channels_)
+      channel = 0;
   }
   return -1;
 }

@@ -14,7 +14,8 @@ class Conversion {
 public:
   /// From arrays of dtype `from` to `field`. Allowed are: the same dtype; between floats; between
   /// integers and bools (each value is checked); bool to float; uint8 to float, by (x * scale -
-  /// mean) / std unless it is the target.
+  /// mean) / std unless it is the target. Channels of mean and std are the first dimension of a
+  /// sample, or the last one where the first has another extent.
   static Result<Conversion> create(DType from, const FieldSpec& field, const DataRecipe& recipe);
   /// The keys that `recipe` sets for this, "data.mean, data.std"; empty without any.
   static std::string scalingKeys(const DataRecipe& recipe);
@@ -47,9 +48,9 @@ private:
   int64_t classes_ = 0;
   std::vector<int64_t> classesByElement_; ///< empty: classes_ of all
   bool checks_ = false;
-  /// uint8 to f32: 256 values a channel; a channel is count_ / channels elements.
+  /// uint8 to f32: 256 values a channel, of which each has `run_` elements at a time.
   std::vector<float> table_;
-  int64_t channels_ = 1;
+  int64_t channels_ = 1, run_ = 1;
 };
 
 } // namespace titan

@@ -79,6 +79,20 @@ TEST_F(DatasetTest, NpyFilesAreNamedByTheirStem) {
   EXPECT_EQ(row<float>(*dataset, 2, 0), (std::vector<float>{4, 5}));
 }
 
+TEST_F(DatasetTest, ChannelsOfUint8ImagesAreFirstOrLast) {
+  const std::vector<uint8_t> pixels = {0, 1, 2, 3, 4, 5};
+  DataRecipe recipe;
+  recipe.mean = {0, 10};
+  const auto valuesOf = [&](const Shape& shape) {
+    Shape whole = shape;
+    whole.insert(whole.begin(), 1);
+    return row<float>(*open({writeNpy("x.npy", DType::U8, whole, pixels)}, {image(shape)}, recipe),
+                      0, 0);
+  };
+  EXPECT_EQ(valuesOf({2, 3}), (std::vector<float>{0, 1, 2, -7, -6, -5}));
+  EXPECT_EQ(valuesOf({3, 2}), (std::vector<float>{0, -9, 2, -7, 4, -5}));
+}
+
 TEST_F(DatasetTest, Uint8ImagesAreScaled) {
   const std::vector<uint8_t> pixels = {0, 255, 51, 102};
   DataRecipe recipe;
