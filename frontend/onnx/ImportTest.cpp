@@ -316,6 +316,24 @@ TEST_F(ImportTest, FreshInitFollowsRolesAndRules) {
   EXPECT_HAS(state("fc2.weight"), "\"uniform\", -1.000000e+00 : f64, 1.000000e+00");
 }
 
+TEST_F(ImportTest, FreshSlopesAndBiasesOfRecurrentLayers) {
+  ModelBuilder model;
+  model.model.set_producer_name("pytorch");
+  model.input("x", {-1, 3, 5}).output("y");
+  model.floats("act.weight", {3}, {1, 2, 3});
+  model.floats("rnn.bias_ih_l0", {5}, {1, 2, 3, 4, 5});
+  model.integers("shape", {3, 1});
+  model.node("Reshape", {"act.weight", "shape"}, {"slope"});
+  model.node("PRelu", {"x", "slope"}, {"h"});
+  model.node("Mul", {"h", "rnn.bias_ih_l0"}, {"y"}); // as an operand of nobody that tells
+  recipe_.model.init = "fresh";
+  const std::string text = import(model);
+  EXPECT_HAS(text,
+             "@act.weight : tensor<3xf32> {init = #titan.init_rule<\"constant\", 2.500000e-01");
+  EXPECT_HAS(text,
+             "@rnn.bias_ih_l0 : tensor<5xf32> {init = #titan.init_rule<\"constant\", 0.000000e+00");
+}
+
 TEST_F(ImportTest, InitRulesMatchEveryNameOfATiedParameter) {
   ModelBuilder model;
   model.model.set_producer_name("pytorch");

@@ -17,6 +17,8 @@ ir::RuleInitAttr defaultInit(MLIRContext* context, DefaultInit kind, int64_t fan
     return ir::RuleInitAttr::get(context, "constant", 1, 0);
   case DefaultInit::Zero:
     return ir::RuleInitAttr::get(context, "constant", 0, 0);
+  case DefaultInit::Slope:
+    return ir::RuleInitAttr::get(context, "constant", 0.25, 0);
   case DefaultInit::Table:
     return ir::RuleInitAttr::get(context, "normal", 0, 0.02);
   case DefaultInit::FanIn:

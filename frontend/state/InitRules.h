@@ -19,6 +19,7 @@ struct StateNames {
 enum class DefaultInit {
   One,   ///< the scale of a norm
   Zero,  ///< a bias
+  Slope, ///< of a PReLU below zero: 0.25, as in arXiv:1502.01852
   Table, ///< rows that are looked up: normal(0, 0.02)
   FanIn, ///< what is multiplied by: normal(0, 1 / sqrt(fan in))
 };

@@ -3,25 +3,54 @@
 #include "frontend/onnx/convert/Conversion.h"
 #include "frontend/state/InitRules.h"
 
+#include <map>
+#include <set>
+
 using namespace mlir;
 
 namespace titan::frontend {
 
 static StateNames namesOf(const NamedTensor& tensor) { return {tensor.name, tensor.aliases}; }
 
-/// Norm weights 1, biases 0, embeddings normal(0, 0.02), other weights normal(0,
+/// Initializers that are slopes of a PRelu, in whatever shape it reads them.
+static std::set<std::string> slopesOf(const Graph& graph) {
+  std::map<std::string, std::string> reshaped; // result to operand
+  std::set<std::string> slopes;
+  for (const Node& node : graph.nodes) {
+    if (node.hasInput(0) && !node.outputs.empty() &&
+        (node.opType == "Identity" || node.opType == "Unsqueeze" || node.opType == "Reshape"))
+      reshaped[node.outputs[0]] = node.inputs[0];
+    if (node.opType != "PRelu" || !node.hasInput(1))
+      continue;
+    std::string slope = node.inputs[1];
+    for (auto found = reshaped.find(slope); found != reshaped.end(); found = reshaped.find(slope))
+      slope = found->second;
+    slopes.insert(slope);
+  }
+  return slopes;
+}
+
+/// A vector `bias`, or one of the two of a recurrent layer, `bias_ih_l0` and `bias_hh_l0`.
+static bool isCalledBias(std::string_view leaf, const Shape& shape) {
+  return leaf == "bias" || (shape.size() == 1 && leaf.starts_with("bias_"));
+}
+
+/// Norm weights 1, biases 0, slopes 0.25, embeddings normal(0, 0.02), other weights normal(0,
 /// 1/sqrt(fan_in)); the first matching `[[model.init_rule]]` comes before these.
 static ir::RuleInitAttr freshInit(MLIRContext* context, const NamedTensor& tensor,
-                                  const Shape& sourceShape, const Recipe& recipe) {
+                                  const Shape& sourceShape, const std::set<std::string>& slopes,
+                                  const Recipe& recipe) {
   if (ir::RuleInitAttr rule = initByRecipe(context, namesOf(tensor), recipe))
     return rule;
   std::string_view leaf = leafOf(tensor.name);
   bool vector = sourceShape.size() == 1;
+  if (slopes.contains(tensor.initializer))
+    return defaultInit(context, DefaultInit::Slope);
   // A vector that is called `weight` scales: the weight of a normalisation that the exporter took
   // apart.
   if (tensor.role == Role::NormScale || (tensor.role == Role::Other && vector && leaf == "weight"))
     return defaultInit(context, DefaultInit::One);
-  if (tensor.role == Role::Bias || tensor.role == Role::NormBias || leaf == "bias")
+  if (tensor.role == Role::Bias || tensor.role == Role::NormBias || isCalledBias(leaf, sourceShape))
     return defaultInit(context, DefaultInit::Zero);
   if (tensor.role == Role::Embedding)
     return defaultInit(context, DefaultInit::Table);
@@ -132,6 +161,7 @@ Result<std::vector<ir::StateOp>> addStates(ModuleOp module, const Graph& graph,
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   bool fresh = recipe.model.init == "fresh";
   const std::map<std::string, TensorUses> uses = fresh ? findUses(graph) : decltype(uses)();
+  const std::set<std::string> slopes = fresh ? slopesOf(graph) : decltype(slopes)();
   TITAN_TRY(checkDecided(graph, names));
   std::vector<ir::StateOp> states;
   std::vector<StateNames> parameters;
@@ -146,7 +176,7 @@ Result<std::vector<ir::StateOp>> addStates(ModuleOp module, const Graph& graph,
     bool parameter = tensor.kind == TensorKind::Parameter;
     Attribute init;
     if (fresh && parameter) {
-      init = freshInit(context, tensor, shape, recipe);
+      init = freshInit(context, tensor, shape, slopes, recipe);
     } else if (file.restored) {
       init = ir::RuleInitAttr::get(context, "constant", 0, 0);
     } else if (fresh && tensor.role == Role::Statistic) { // the file's are those of its weights
