@@ -197,7 +197,7 @@ TEST_F(Foreign, NoiseOnTheLogitsIsNotCut) {
   auto module = compile(noisy, ways[0], Stage::Shard);
   std::string why;
   EXPECT_TRUE(failed(schedule::LossRegion::find(
-      all<ir::CrossEntropyOp>(module->lookupSymbol(ir::function::step)).front(), why)));
+      all<ir::CrossEntropyOp>(module->lookupSymbol(ir::function::step)).front(), 4, why)));
   EXPECT_EQ(why, "last: flip reads the logits as a whole");
 }
 
