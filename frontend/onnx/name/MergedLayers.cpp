@@ -1,13 +1,12 @@
 // Norms and biases that an exporter merged for their equal values and whose nodes say nothing of
-// where they come from, as after a conversion to an older opset. What tells them apart is that each
-// layer has a matrix of its own: a layer that is called twice has one. The parameters of a
-// recurrent layer are cut and joined on their way to it, and called after its matrix.
+// where they come from, as after a conversion to an older opset: each layer gets tensors of its
+// own.
 #include "frontend/onnx/name/Angles.h"
 #include "frontend/onnx/name/Derived.h"
 #include "frontend/onnx/name/Exporter.h"
+#include "frontend/onnx/name/LayerCalls.h"
 #include "frontend/onnx/name/Names.h"
 #include "frontend/onnx/name/NormsOfGroups.h"
-#include "frontend/onnx/name/RecurrentReads.h"
 #include "frontend/onnx/name/SourceModel.h"
 #include "frontend/onnx/name/Values.h"
 
@@ -26,27 +25,6 @@ static constexpr NoteCause kPerhapsMerged = {
 
 namespace {
 
-/// A product with a matrix, `distance` nodes away from what is looked at.
-struct Product {
-  std::string matrix; ///< an initializer; empty: none was found
-  size_t node = 0;
-  int distance = 0;
-
-  /// A layer that reads the same product twice is not called twice.
-  bool isAnotherCallOf(const Product& other) const {
-    return !matrix.empty() && matrix == other.matrix && node != other.node &&
-           distance == other.distance;
-  }
-  bool contradicts(const Product& other) const {
-    return !matrix.empty() && !other.matrix.empty() && !isAnotherCallOf(other) &&
-           node != other.node;
-  }
-};
-
-struct Operand {
-  size_t node = 0, index = 0;
-};
-
 /// All reads of one tensor by one layer.
 struct Layer {
   std::string tensor;
@@ -55,21 +33,13 @@ struct Layer {
   std::string name;           ///< of its own tensor; empty: not known
 };
 
-/// How many nodes a search for a product visits at most.
-constexpr size_t kFarthest = 64;
 /// Of a tensor that is read more often each read is a layer: they are compared pair by pair.
 constexpr size_t kMostCalls = 1024;
 
 class Separator {
 public:
   explicit Separator(Graph& graph)
-      : graph_(graph), converted_(isConverted(graph)), gradients_(graph), recurrent_(graph) {
-    for (size_t i = 0; i < graph.nodes.size(); ++i) {
-      for (const std::string& output : graph.nodes[i].outputs)
-        producer_.emplace(output, i);
-      for (size_t k = 0; k < graph.nodes[i].inputs.size(); ++k)
-        reads_[graph.nodes[i].inputs[k]].push_back({i, k});
-    }
+      : graph_(graph), converted_(isConverted(graph)), gradients_(graph), calls_(graph) {
     for (const NormOfGroups& norm : normsOfGroups(graph)) {
       if (norm.scale)
         ofGroups_[{*norm.scale, norm.scaleOperand}] = Role::NormScale;
@@ -106,8 +76,7 @@ private:
   /// The reads of `name` that may be layers: running statistics, and what a gradient passes. What
   /// only asks for the shape or the type, or compares, trains nothing.
   std::vector<Operand> layerReads(const std::string& name) const {
-    auto all = reads_.find(name);
-    std::vector<Operand> reads = all == reads_.end() ? std::vector<Operand>() : all->second;
+    std::vector<Operand> reads = calls_.readsOf(name);
     std::erase_if(reads, [&](const Operand& read) {
       const Node& node = graph_.nodes[read.node];
       return !gradients_.leadThrough(node, read.index) &&
@@ -140,7 +109,8 @@ private:
       return Role::Other;
     // A bias beside its product is known by the product. What else was drawn or trained is equal
     // only where it is the same.
-    return equalByChance(tensor) || (role == Role::Bias && !besides(read).matrix.empty())
+    return equalByChance(tensor) ||
+                   (role == Role::Bias && !calls_.productBeside(read).matrix.empty())
                ? role
                : Role::Other;
   }
@@ -160,150 +130,22 @@ private:
     return known->second;
   }
 
-  /// The initializer behind operand `k` of a contraction, through movement of its elements.
-  std::string matrixOf(const Node& node, size_t k) const {
-    if (!node.hasInput(k))
-      return {};
-    std::string value = node.inputs[k];
-    for (int steps = 0; steps < 4; ++steps) {
-      if (auto tensor = graph_.initializers.find(value); tensor != graph_.initializers.end())
-        return tensor->second.shape.size() >= 2 ? value : std::string();
-      auto at = producer_.find(value);
-      if (at == producer_.end())
-        break;
-      const Node& before = graph_.nodes[at->second];
-      bool moves =
-          before.opType == "Transpose" || before.opType == "Identity" || before.opType == "Cast";
-      if (!moves || !before.hasInput(0))
-        break;
-      value = before.inputs[0];
-    }
-    return {};
-  }
-
-  Product productOf(size_t index) const {
-    const Node& node = graph_.nodes[index];
-    if (node.opType != "MatMul" && node.opType != "Gemm" && node.opType != "Conv" &&
-        node.opType != "ConvTranspose")
-      return {};
-    for (size_t k : {1, 0})
-      if (std::string matrix = matrixOf(node, k); !matrix.empty())
-        return {matrix, index, 0};
-    return {};
-  }
-
-  /// The product that `read` adds a bias to.
-  Product besides(const Operand& read) const {
-    const Node& node = graph_.nodes[read.node];
-    if (node.opType != "Add")
-      return productOf(read.node);
-    std::string value = node.inputs[1 - read.index];
-    for (int steps = 0; steps < 4; ++steps) {
-      auto at = producer_.find(value);
-      if (at == producer_.end())
-        break;
-      if (Product product = productOf(at->second); !product.matrix.empty())
-        return product;
-      const Node& before = graph_.nodes[at->second];
-      bool moves = before.opType == "Reshape" || before.opType == "Transpose";
-      if (!moves || !before.hasInput(0))
-        break;
-      value = before.inputs[0];
-    }
-    return {};
-  }
-
-  /// The nearest product after the node `start`, or before it.
-  Product nearest(size_t start, bool after) const {
-    std::vector<size_t> level{start};
-    std::set<size_t> seen{start};
-    for (int distance = 0; !level.empty() && seen.size() < kFarthest; ++distance) {
-      std::vector<size_t> next;
-      for (size_t index : level) {
-        const Node& node = graph_.nodes[index];
-        for (const std::string& value : after ? node.outputs : node.inputs) {
-          if (auto at = producer_.find(value); !after && at != producer_.end())
-            next.push_back(at->second);
-          if (auto readers = reads_.find(value); after && readers != reads_.end())
-            for (size_t i = 0; i < std::min(readers->second.size(), kFarthest); ++i)
-              next.push_back(readers->second[i].node);
-        }
-      }
-      std::sort(next.begin(), next.end());
-      level.clear();
-      for (size_t index : next) {
-        const Node& node = graph_.nodes[index];
-        Product product = productOf(index);
-        if (node.opType == "Gather")
-          product = {matrixOf(node, 0), index, 0}; // the table of an embedding
-        if (!product.matrix.empty())
-          return {product.matrix, product.node, distance};
-        if (seen.insert(index).second)
-          level.push_back(index);
-      }
-    }
-    return {};
-  }
-
-  /// What is around one read: its recurrent layer, what it is added to, or the nearest products.
-  struct Place {
-    const Node* node;
-    size_t index;
-    std::optional<RecurrentPart> part;
-    Product beside, after, before;
-  };
-  Place placeOf(const Operand& read) const {
-    Place place{&graph_.nodes[read.node],
-                read.index,
-                recurrent_.partOf(read.node, read.index),
-                besides(read),
-                {},
-                {}};
-    if (!place.part && place.beside.matrix.empty()) {
-      place.after = nearest(read.node, true);
-      place.before = nearest(read.node, false);
-    }
-    return place;
-  }
-
-  /// Of one layer, or of two calls: a layer reads the gates of a parameter one by one.
-  bool areCalls(const RecurrentPart& a, const RecurrentPart& b) const {
-    const std::string matrix = recurrent_.matrixBeside(a);
-    return a == b ||
-           (a.place == b.place && !matrix.empty() && matrix == recurrent_.matrixBeside(b));
-  }
-
-  /// Are two reads of one tensor two calls of one layer? The matrix that a bias is beside tells. A
-  /// norm may belong to the layer before it or after it: where they disagree nothing is known.
-  bool areCalls(const Place& a, const Place& b) const {
-    if (a.part || b.part)
-      return a.part && b.part && areCalls(*a.part, *b.part);
-    if (a.node->opType != b.node->opType || a.index != b.index)
-      return false;
-    if (!a.beside.matrix.empty() || !b.beside.matrix.empty())
-      return a.beside.isAnotherCallOf(b.beside);
-    bool after = a.after.isAnotherCallOf(b.after), before = a.before.isAnotherCallOf(b.before);
-    return (after && (before || !a.before.contradicts(b.before))) ||
-           (before && !a.after.contradicts(b.after));
-  }
-
   /// What the recurrent layer that reads `name` calls it; empty: it tells nothing.
   std::string nameInRecurrence(const std::string& name, const Operand& read) const {
-    const std::optional<RecurrentPart> part = recurrent_.partOf(read.node, read.index);
-    std::string own = part ? recurrent_.nameOf(*part) : std::string();
+    std::string own = calls_.nameInRecurrence(read);
     return own == name || !graph_.initializers.contains(own) ? own : std::string();
   }
 
   void collect(const std::string& name) {
     std::vector<Layer>& layers = layers_[name];
     const std::vector<Operand> reads = layerReads(name);
-    std::vector<std::pair<Place, size_t>> known; // of reads, their layers
+    std::vector<std::pair<ReadPlace, size_t>> known; // of reads, their layers
     for (const Operand& read : reads) {
       size_t layer = layers.size();
       if (reads.size() <= kMostCalls) {
-        Place place = placeOf(read);
+        ReadPlace place = calls_.placeOf(read);
         for (const auto& [other, its] : known)
-          if (areCalls(other, place)) {
+          if (calls_.areOfOneLayer(other, place)) {
             layer = its;
             break;
           }
@@ -365,7 +207,7 @@ private:
     bool taken = std::ranges::any_of(layers, hasTheName);
     // What asks for the shape or the type alone goes on with the name, or with the first layer.
     if (named && !taken)
-      for (const Operand& read : reads_.at(name))
+      for (const Operand& read : calls_.readsOf(name))
         graph_.nodes[read.node].inputs[read.index] = layers.front().name;
     for (size_t i = 0; i < layers.size(); ++i) {
       const bool nameless = layers[i].name.empty();
@@ -394,12 +236,10 @@ private:
   Graph& graph_;
   const bool converted_;
   const GradientPaths gradients_;
-  const RecurrentReads recurrent_;
-  std::map<std::string, size_t> producer_;
+  const LayerCalls calls_;
   std::map<std::pair<size_t, size_t>, Role> ofGroups_; ///< by node and operand
   std::map<std::string, bool> equalByChance_;          ///< by tensor
-  std::map<std::string, std::vector<Operand>> reads_;
-  std::map<std::string, std::vector<Layer>> layers_; ///< by tensor
+  std::map<std::string, std::vector<Layer>> layers_;   ///< by tensor
 };
 
 } // namespace
