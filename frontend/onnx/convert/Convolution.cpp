@@ -160,8 +160,8 @@ Result<std::optional<int64_t>> averageDivisor(Conversion& c) {
   const char* end = text.data() + text.size();
   if (std::from_chars(text.data(), end, value).ptr != end || value == 0)
     return c.error(
-        "divisor_override = '{}' of the source is no known number beside 0: sum the windows, "
-        "and divide by it",
+        "divisor_override = '{}' of the source is not a number other than 0: sum the windows, and "
+        "divide by it",
         printable(text));
   return std::optional(value);
 }

@@ -181,8 +181,8 @@ TEST_F(ConvolutionTest, AnAverageIsDividedByWhatTheSourceSays) {
        {std::pair<std::string, std::string>{"", "dense<2.500000e-01>"},
         {", None", "dense<2.500000e-01>"},
         {", -8", "dense<-1.250000e-01>"},
-        {", 0", "node 'n' (AveragePool): divisor_override = '0' of the source is no known number "
-                "beside 0: sum the windows, and divide by it"}}) {
+        {", 0", "node 'n' (AveragePool): divisor_override = '0' of the source is not a number "
+                "other than 0: sum the windows, and divide by it"}}) {
     ModelBuilder model;
     model.input("x", {-1, 2, 4, 4}).output("y");
     auto& node = model.node("AveragePool", {"x"}, {"y"}, "n");
