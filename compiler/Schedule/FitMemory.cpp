@@ -79,7 +79,10 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
 
     Decision best{asked};
     if (full) {
-      best = leastMemory(module);
+      FailureOr<Decision> least = leastPlan(module);
+      if (failed(least))
+        return signalPassFailure();
+      best = *least;
     } else if (failed(fit(module, limit, recipe->memory.remat != "none", best))) {
       return signalPassFailure();
     }
@@ -236,6 +239,17 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
       if (rows / (decision.chunks * 2) < machine.lossRows)
         break;
     }
+    if (!mayRecompute)
+      return smallest;
+    // The way to the limit may pass by what lowers the peak the most.
+    const Decision least = leastMemory(module, decision.overlap);
+    FailureOr<Attempt> attempt = measured(module, least);
+    if (failed(attempt))
+      return failure();
+    if (attempt->bytes < smallest->bytes) {
+      smallest = std::move(attempt);
+      decision = least;
+    }
     return smallest;
   }
 
@@ -261,10 +275,10 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
     return failure();
   }
 
-  /// Everything that lowers the peak.
-  Decision leastMemory(ModuleOp module) {
-    Decision decision{asked};
-    decision.chunks = chooseChunks(module, 0, asked);
+  /// Everything that lowers the peak, by the model.
+  Decision leastMemory(ModuleOp module, const Overlap& overlap) {
+    Decision decision{overlap};
+    decision.chunks = chooseChunks(module, 0, overlap);
     Decision next = decision;
     int64_t peak = tryOut(module, decision).estimate;
     // A little at a time: asking for the impossible would recompute what never was at the peak.
@@ -276,6 +290,15 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
       decision = next;
       peak = attempt.estimate;
     }
+  }
+
+  /// The same, unless its plan is no smaller than that of a step in which nothing is recomputed.
+  FailureOr<Decision> leastPlan(ModuleOp module) {
+    const Decision least = leastMemory(module, asked);
+    FailureOr<Attempt> all = measured(module, least), none = measured(module, asked);
+    if (failed(all) || failed(none))
+      return failure();
+    return all->bytes < none->bytes ? least : Decision{asked};
   }
 };
 

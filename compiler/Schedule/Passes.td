@@ -240,7 +240,8 @@ def FitMemory : TitanPass<"titan-schedule-fit-memory", "::mlir::ModuleOp"> {
     Does nothing without `memory.limit`, unless `memory.remat` is "full". With a limit: the plan of the module as it is decides whether anything has to be
     done. If so, the loss is cut into the number of chunks from which on the peak falls no more, and values are recomputed (not with `remat = "none"`) until the
     plan fits: *lower* and *plan* run on a copy after each attempt, so what is decided here holds there. Before that, on ranks, fewer and smaller buckets are on
-    their way, where that is enough or helps: `mesh.prefetch` and `mesh.bucket` are lowered. With "full" everything is recomputed that lowers the peak.
+    their way, where that is enough or helps: `mesh.prefetch` and `mesh.bucket` are lowered. With "full" everything is recomputed that lowers the peak, unless
+    the plan is no smaller for it; a limit is met wherever "full" meets it.
 
     `memory.loss_chunks` says in how many pieces the loss is cut, with or without a limit: a loss that cannot be cut so is an error. With `mesh.reduce` "tree" it is
     one piece otherwise: the order of the head's weight gradient follows from the number.
