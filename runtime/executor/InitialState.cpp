@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <functional>
 
@@ -15,10 +16,18 @@ namespace {
 
 // A share of a thread: a draw costs tens of nanoseconds.
 constexpr int64_t elementsPerThread = 4096;
+constexpr int64_t drawnAtOnce = 256; ///< elements
 
-template <typename T, typename Value>
+template <typename T> T asElement(double value) {
+  if constexpr (std::is_same_v<T, uint16_t>)
+    return toBFloat16(static_cast<float>(value));
+  else
+    return static_cast<T>(value);
+}
+
+template <typename T, typename Draw>
 Status fillAs(const State& state, const Part& part, const ByteSink& memory, ThreadPool& pool,
-              const Value& value) {
+              const Draw& draw) {
   const Overlap overlap(part, Part::whole(state.shape));
   return memory.fillPieces([&](int64_t offset, std::span<char> piece) -> Status {
     constexpr auto elementBytes = static_cast<int64_t>(sizeof(T));
@@ -29,11 +38,11 @@ Status fillAs(const State& state, const Part& part, const ByteSink& memory, Thre
     overlap.forEachRun(first, last, [&](int64_t at, int64_t whole, int64_t count) {
       T* elements = reinterpret_cast<T*>(piece.data()) + (at - first);
       pool.parallelFor(count, elementsPerThread, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          if constexpr (std::is_same_v<T, uint16_t>)
-            elements[i] = toBFloat16(static_cast<float>(value(whole + i)));
-          else
-            elements[i] = static_cast<T>(value(whole + i));
+        std::array<double, drawnAtOnce> buffer;
+        for (int64_t i = begin; i < end; i += drawnAtOnce) {
+          const auto values = std::span(buffer).first(std::min(end - i, drawnAtOnce));
+          draw(whole + i, values);
+          std::ranges::transform(values, elements + i, asElement<T>);
         }
       });
     });
@@ -41,24 +50,25 @@ Status fillAs(const State& state, const Part& part, const ByteSink& memory, Thre
   });
 }
 
-/// Element i of the whole = value(i), a double, in the state's dtype.
-template <typename Value>
+/// Elements of the state's dtype: draw(first, values) gives those of the whole from `first` on, up
+/// to `drawnAtOnce` of them.
+template <typename Draw>
 Status fill(const State& state, const Part& part, const ByteSink& memory, ThreadPool& pool,
-            const Value& value) {
+            const Draw& draw) {
   switch (state.dtype) {
   case DType::F64:
-    return fillAs<double>(state, part, memory, pool, value);
+    return fillAs<double>(state, part, memory, pool, draw);
   case DType::F32:
-    return fillAs<float>(state, part, memory, pool, value);
+    return fillAs<float>(state, part, memory, pool, draw);
   case DType::BF16:
-    return fillAs<uint16_t>(state, part, memory, pool, value);
+    return fillAs<uint16_t>(state, part, memory, pool, draw);
   case DType::I64:
-    return fillAs<int64_t>(state, part, memory, pool, value);
+    return fillAs<int64_t>(state, part, memory, pool, draw);
   case DType::I32:
-    return fillAs<int32_t>(state, part, memory, pool, value);
+    return fillAs<int32_t>(state, part, memory, pool, draw);
   case DType::U8:
   case DType::Bool:
-    return fillAs<uint8_t>(state, part, memory, pool, value);
+    return fillAs<uint8_t>(state, part, memory, pool, draw);
   default:
     return Error::internal(
         "state '{}' of dtype {} has an init rule: only F64, F32, BF16, I64, I32, U8 and BOOL have",
@@ -202,18 +212,25 @@ Status drawInitialState(const State& state, const Part& part, uint64_t seed, Thr
                         const ByteSink& memory) {
   const Init& init = state.init;
   const uint64_t key = randomKey(seed, XXH3_64bits(state.name.data(), state.name.size()));
+  // a + scale * the draw of each element.
+  const auto drawn = [&](auto draws, double scale) {
+    return fill(state, part, memory, pool, [=, &init](int64_t first, std::span<double> values) {
+      std::array<float, drawnAtOnce> buffer;
+      const auto numbers = std::span(buffer).first(values.size());
+      draws(key, /*step=*/0, static_cast<uint64_t>(first), numbers);
+      std::ranges::transform(numbers, values.begin(), [&](float number) {
+        return init.a + scale * static_cast<double>(number);
+      });
+    });
+  };
   switch (init.kind) {
   case Init::Kind::Constant:
-    return fill(state, part, memory, pool, [&](int64_t) { return init.a; });
+    return fill(state, part, memory, pool,
+                [&](int64_t, std::span<double> values) { std::ranges::fill(values, init.a); });
   case Init::Kind::Normal:
-    return fill(state, part, memory, pool, [&](int64_t i) {
-      return init.a + init.b * static_cast<double>(normalDraw(key, 0, static_cast<uint64_t>(i)));
-    });
+    return drawn(normalDraws, init.b);
   case Init::Kind::Uniform:
-    return fill(state, part, memory, pool, [&](int64_t i) {
-      return init.a +
-             (init.b - init.a) * static_cast<double>(uniformDraw(key, 0, static_cast<uint64_t>(i)));
-    });
+    return drawn(uniformDraws, init.b - init.a);
   case Init::Kind::Payload:
   case Init::Kind::External:
     break;

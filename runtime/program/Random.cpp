@@ -16,9 +16,20 @@ namespace {
 constexpr uint32_t multiplier0 = 0xD2511F53, multiplier1 = 0xCD9E8D57;
 constexpr uint32_t weyl0 = 0x9E3779B9, weyl1 = 0xBB67AE85;
 
-uint32_t word(uint64_t key, uint64_t step, uint64_t element) {
-  return philox4x32_7(key, element / 4, step)[element % 4];
-}
+/// Of a word: its top 24 bits / 2^24.
+float uniformOf(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
+
+/// The two normals of a pair of words (Box and Muller), in polar coordinates.
+struct NormalPair {
+  double radius, angle;
+
+  NormalPair(const PhiloxBlock& block, size_t pair)
+      : radius(std::sqrt(-2 * std::log((block[2 * pair] + 1.0) * 0x1p-32))), // of (0, 1]: finite
+        angle(2 * std::numbers::pi * (block[2 * pair + 1] * 0x1p-32)) {}
+
+  double first() const { return radius * std::cos(angle); }
+  double second() const { return radius * std::sin(angle); }
+};
 
 } // namespace
 
@@ -62,20 +73,39 @@ bool dropoutKeeps(uint64_t key, uint64_t step, uint64_t element, uint32_t thresh
 }
 
 float uniformDraw(uint64_t key, uint64_t step, uint64_t element) {
-  return static_cast<float>(word(key, step, element) >> 8) * 0x1p-24f;
+  return uniformOf(philox4x32_7(key, element / 4, step)[element % 4]);
 }
 
 double normalNumber(uint64_t key, uint64_t step, uint64_t element) {
-  const PhiloxBlock block = philox4x32_7(key, element / 4, step);
-  const size_t pair = element % 4 / 2 * 2;
-  const double u = (block[pair] + 1.0) * 0x1p-32; // (0, 1]: the logarithm is finite
-  const double angle = 2 * std::numbers::pi * (block[pair + 1] * 0x1p-32);
-  const double radius = std::sqrt(-2 * std::log(u));
-  return radius * (element % 2 ? std::sin(angle) : std::cos(angle));
+  const NormalPair pair(philox4x32_7(key, element / 4, step), element % 4 / 2);
+  return element % 2 ? pair.second() : pair.first();
 }
 
 float normalDraw(uint64_t key, uint64_t step, uint64_t element) {
   return static_cast<float>(normalNumber(key, step, element));
+}
+
+void uniformDraws(uint64_t key, uint64_t step, uint64_t first, std::span<float> values) {
+  PhiloxBlock block{};
+  for (uint64_t i = 0, element = first; i < values.size(); ++i, ++element) {
+    if (i == 0 || element % 4 == 0)
+      block = philox4x32_7(key, element / 4, step);
+    values[i] = uniformOf(block[element % 4]);
+  }
+}
+
+void normalDraws(uint64_t key, uint64_t step, uint64_t first, std::span<float> values) {
+  const uint64_t end = first + values.size();
+  PhiloxBlock block{};
+  for (uint64_t element = first; element < end;) {
+    if (element == first || element % 4 == 0)
+      block = philox4x32_7(key, element / 4, step);
+    const NormalPair pair(block, element % 4 / 2);
+    if (element % 2 == 0)
+      values[element++ - first] = static_cast<float>(pair.first());
+    if (element < end)
+      values[element++ - first] = static_cast<float>(pair.second());
+  }
 }
 
 } // namespace titan

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace titan {
@@ -30,5 +31,9 @@ float uniformDraw(uint64_t key, uint64_t step, uint64_t element);
 double normalNumber(uint64_t key, uint64_t step, uint64_t element);
 /// The same, rounded once.
 float normalDraw(uint64_t key, uint64_t step, uint64_t element);
+/// The draws of the elements from `first` on, one for each of `values`: those that share a block of
+/// words, or a pair of them, are made of it at once.
+void uniformDraws(uint64_t key, uint64_t step, uint64_t first, std::span<float> values);
+void normalDraws(uint64_t key, uint64_t step, uint64_t first, std::span<float> values);
 
 } // namespace titan

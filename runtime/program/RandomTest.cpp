@@ -58,6 +58,20 @@ TEST(Random, DropoutRate) {
   }
 }
 
+TEST(Random, DrawsInSequenceAreThoseOfTheirElements) {
+  const uint64_t key = randomKey(3, 4), step = 9;
+  for (uint64_t first = 0; first < 6; ++first)
+    for (size_t count = 0; count < 11; ++count) {
+      std::vector<float> uniform(count), normal(count);
+      uniformDraws(key, step, first, uniform);
+      normalDraws(key, step, first, normal);
+      for (size_t i = 0; i < count; ++i) {
+        EXPECT_EQ(uniform[i], uniformDraw(key, step, first + i)) << first << ", " << i;
+        EXPECT_EQ(normal[i], normalDraw(key, step, first + i)) << first << ", " << i;
+      }
+    }
+}
+
 TEST(Random, NormalMoments) {
   constexpr int count = 1 << 18;
   double sum = 0, squares = 0, cubes = 0, fourths = 0, neighbours = 0, previous = 0;
