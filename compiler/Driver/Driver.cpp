@@ -79,8 +79,10 @@ CodegenOptions codegenOptions(const CompileOptions& options) {
                                  ? fs::path(options.model).parent_path().string()
                                  : options.weightsDirectory;
   codegen.compilerVersion = compilerVersion();
-  codegen.cache = options.cache;
-  if (!options.cache.empty())
+  // What lies on the way to kept code, as the assembler's log, is not kept.
+  if (options.saveTemps.empty())
+    codegen.cache = options.cache;
+  if (!codegen.cache.empty())
     codegen.buildIdentity = buildIdentity();
   return codegen;
 }

@@ -67,7 +67,8 @@ parseCompileOptions(const std::vector<std::string>& arguments) {
       "run the module in the reference interpreter before and after each pass and compare");
   app.add_option("--remarks", options.remarks,
                  "show the compiler's decisions whose category matches this regular expression");
-  app.add_option("--save-temps", options.saveTemps, "a directory for every intermediate result");
+  app.add_option("--save-temps", options.saveTemps,
+                 "a directory for every intermediate result, made without --cache");
 
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
