@@ -66,6 +66,12 @@ bool fromMetadata(Naming& naming, NamedTensor& tensor) {
     if (operand.kind == 'p' && !isFloating(facts.file(tensor).dtype))
       continue;
     if (!dims) {
+      // Of nothing but a constant only constants are computed.
+      if (operand.kind == 'c' && argument.lifted.size() == 1) {
+        tensor.kind = TensorKind::Constant;
+        tensor.proof = Proof::Source;
+        return true;
+      }
       // One element may be a number that the op needs.
       if (elementCount(shape) == 1 && !argument.isSole && !argument.isPlaced)
         continue;

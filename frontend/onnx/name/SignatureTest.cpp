@@ -80,6 +80,30 @@ TEST(Signature, RowsThatWereLookedUpAreAPartOfTheirTable) {
             std::string::npos);
 }
 
+TEST(Signature, WhatIsComputedOfAConstantIsAConstant) {
+  ModelBuilder model(20);
+  model.model.set_producer_name("pytorch");
+  model.input("x", {-1}).input("t", {-1}, kInt64).output("y");
+  model.floats("w", {1}, {1});
+  model.floats("lifted_tensor_0", {4}, {1, 2, 4, 3});
+  auto& look = model.node("Gather", {"lifted_tensor_0", "t"}, {"index"});
+  ModelBuilder::setSource(look, "", "index.Tensor", "%c_lifted_tensor_0, [%t]");
+  auto& scaled = model.node("Mul", {"x", "w"}, {"mul"});
+  ModelBuilder::setSource(scaled, "", "mul.Tensor", "%x, %p_w");
+  auto& product = model.node("Mul", {"mul", "index"}, {"y"});
+  ModelBuilder::setSource(product, "", "mul.Tensor", "%mul, %index");
+  model.signature("\n# inputs\n"
+                  "p_w: PARAMETER target='w'\n"
+                  "c_lifted_tensor_0: CONSTANT_TENSOR target='lifted_tensor_0'\n"
+                  "x: USER_INPUT\nt: USER_INPUT\n\n# outputs\ny: USER_OUTPUT\n");
+  Graph graph = parseGraph(model.bytes(), "m.onnx", "").take();
+  NameTable names = nameTensors(graph).take();
+  const NamedTensor* table = names.find("lifted_tensor_0");
+  EXPECT_EQ(table->kind, TensorKind::Constant);
+  EXPECT_EQ(table->proof, Proof::Source);
+  EXPECT_TRUE(names.notes.lines().empty());
+}
+
 TEST(Signature, ABufferThatEachForwardWritesIsNoted) {
   ModelBuilder model(20);
   model.model.set_producer_name("pytorch");
