@@ -35,6 +35,14 @@ std::string list(std::span<const NamedFileArray> arrays) {
   return text.empty() ? "no arrays" : text;
 }
 
+/// What the error about `value`, outside of [0, classes), says of labels that do not count.
+std::string aboutIgnored(const FieldSpec& spec, int64_t classes, int64_t value) {
+  if (!spec.target)
+    return value < 0 ? "; only labels of loss.target may be loss.ignore_index" : "";
+  const bool isOutside = spec.ignoreIndex < 0 || spec.ignoreIndex >= classes;
+  return isOutside ? fmt::format(" and not ignore_index {}", spec.ignoreIndex) : "";
+}
+
 Status checkShape(const FieldSpec& field, const std::string& file, const Array& array) {
   if (!array.shape.empty() && std::ranges::equal(std::span(array.shape).subspan(1), field.shape))
     return {};
@@ -153,12 +161,10 @@ Status ArrayDataset::read(int64_t sample, size_t field, char* destination) const
   const FieldSpec& spec = fields()[field];
   const int64_t value = segment.conversion.valueAt(row, bad);
   if (const int64_t classes = segment.conversion.classesAt(bad); classes > 0) {
-    const bool canIgnore = spec.ignoreIndex < 0 || spec.ignoreIndex >= classes;
+    const std::string element = spec.runs.empty() ? "" : fmt::format(", element {},", bad);
     return Error::badInput("{}: array '{}', sample {}: value {}{} is not in [0, {}){}",
-                           segment.file, segment.array.name, sample - segment.first, value,
-                           spec.runs.empty() ? "" : fmt::format(", element {},", bad), classes,
-                           canIgnore ? fmt::format(" and not ignore_index {}", spec.ignoreIndex)
-                                     : "");
+                           segment.file, segment.array.name, sample - segment.first, value, element,
+                           classes, aboutIgnored(spec, classes, value));
   }
   return Error::badInput("{}: array '{}', sample {}: value {} does not fit {}", segment.file,
                          segment.array.name, sample - segment.first, value, name(spec.dtype));

@@ -165,6 +165,14 @@ TEST_F(DatasetTest, LabelOutOfRangeNamesSampleValueAndClasses) {
       path + ": array 'targets', sample 1: value 10 is not in [0, 10) and not ignore_index -100");
 }
 
+TEST_F(DatasetTest, IgnoredLabelsAreThoseOfTheTarget) {
+  const std::vector<int64_t> ignored = {1, -100};
+  const std::string path = writeNpy("labels.npy", DType::I64, {2}, ignored);
+  EXPECT_EQ(openError({path}, {{"labels", DType::I64, {}, 10, 0}}),
+            path + ": array 'labels', sample 1: value -100 is not in [0, 10); only labels of "
+                   "loss.target may be loss.ignore_index");
+}
+
 TEST_F(DatasetTest, NarrowingIsChecked) {
   const std::vector<int64_t> big = {1, 1LL << 40};
   const std::string path = writeNpy("ids.npy", DType::I64, {1, 2}, big);

@@ -46,7 +46,7 @@ constexpr Key table[] = {
   key<Loss<&LossRecipe::kind>>("loss", "kind", compiled, "output: the model's first output is the loss", "cross_entropy | mse | l1 | bce_with_logits | output"),
   key<Loss<&LossRecipe::output>>("loss", "output", compiled, "model output that the loss reads; empty: the first"),
   key<Loss<&LossRecipe::target>>("loss", "target", compiled, "data field with the targets"),
-  key<Loss<&LossRecipe::ignoreIndex>>("loss", "ignore_index", compiled, "cross_entropy: targets with this value do not count"),
+  key<Loss<&LossRecipe::ignoreIndex>>("loss", "ignore_index", compiled, "cross_entropy and output: targets with this value do not count"),
   key<Loss<&LossRecipe::labelSmoothing>>("loss", "label_smoothing", compiled, "cross_entropy: in [0, 1)"),
   key<Loss<&LossRecipe::classDim>>("loss", "class_dim", compiled, "cross_entropy: the output's dimension of classes, 1 of [batch, classes, height, width]; -1: the last"),
   key<Loss<&LossRecipe::classWeights>>("loss", "class_weights", compiled, "cross_entropy: how much a target of each class counts; the loss is the weighted mean; empty: all alike"),

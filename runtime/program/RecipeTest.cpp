@@ -516,8 +516,9 @@ TEST(RecipeValidate, Refusals) {
   EXPECT_EQ(
       validateError("[loss]\nkind = \"mse\"\nlabel_smoothing = 0.1"),
       "loss.label_smoothing = 0.1 is for cross_entropy, loss.kind = \"mse\" has no use for it");
-  EXPECT_EQ(validateError("[loss]\nkind = \"output\"\nignore_index = 0"),
-            "loss.ignore_index = 0 is for cross_entropy, loss.kind = \"output\" has no use for it");
+  EXPECT_EQ(validateError("[loss]\nkind = \"mse\"\nignore_index = 0"),
+            "loss.ignore_index = 0 is for cross_entropy, loss.kind = \"mse\" has no use for it");
+  EXPECT_EQ(validateError("[loss]\nkind = \"output\"\nignore_index = 0"), "");
   EXPECT_EQ(validateError("[loss]\nkind = \"mse\"\nclass_dim = 1"),
             "loss.class_dim = 1 is for cross_entropy, loss.kind = \"mse\" has no use for it");
   EXPECT_EQ(validateError("[loss]\nclass_dim = 0"),

@@ -107,7 +107,8 @@ Status checkLoss(const LossRecipe& loss) {
     return Error::badInput("loss.label_smoothing = {} is for cross_entropy, loss.kind = \"{}\" has "
                            "no use for it",
                            loss.labelSmoothing, loss.kind);
-  if (loss.ignoreIndex != LossRecipe().ignoreIndex)
+  // Where the model computes its loss, an input of it may be the target.
+  if (loss.kind != "output" && loss.ignoreIndex != LossRecipe().ignoreIndex)
     return Error::badInput("loss.ignore_index = {} is for cross_entropy, loss.kind = \"{}\" has no "
                            "use for it",
                            loss.ignoreIndex, loss.kind);

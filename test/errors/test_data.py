@@ -164,6 +164,21 @@ class Data(ErrorTest):
         write_data(self.folder / "data.npz", targets=targets)
         self.train()
 
+    def test_ignored_labels_of_a_loss_in_the_model(self):
+        loss = onnx.node("SoftmaxCrossEntropyLoss", ["scores", "y"], ["loss"], ignore_index=255)
+        scores = onnx.node("MatMul", ["x", "w"], ["scores"])
+        graph = onnx.graph([scores, loss], [onnx.value("x", ["batch", INPUTS]), onnx.value("y", ["batch"], onnx.INT64)],
+                           [onnx.value("loss", [])], [onnx.tensor("w", np.ones((INPUTS, CLASSES), np.float32))])
+        (self.folder / "loss.onnx").write_bytes(onnx.model(graph))
+        labels = np.zeros(64, np.int64)
+        labels[::2] = 255
+        write_data(self.folder / "data.npz", targets=None, y=labels)
+        command = [COMPILE, "loss.onnx", "--recipe", "recipe.toml", "--set", "loss.kind=output", "-o", "loss"]
+        self.succeeds(*command)
+        self.refused(BAD_INPUT, self.folder / "loss", "train", "--out", "run", says=["array 'y', sample 0: value 255"])
+        self.succeeds(*command, "--set", "loss.target=y", "--set", "loss.ignore_index=255")
+        self.succeeds(self.folder / "loss", "train", "--out", "run")
+
     def test_scaling_that_no_array_has(self):
         """A recipe for images of bytes, or a list for channels, that has no effect on floats."""
         for assignment, key in {"data.mean=[1, 2]": "data.mean", "data.std=[2]": "data.std", "data.scale=0.5": "data.scale"}.items():
