@@ -98,8 +98,8 @@ Result<Evaluation> Evaluator::run(int64_t maxBatches) {
         fmt::format("the last {} samples do not fill a batch and were left out", result.dropped));
   if (dataset.tokensPerSample() > 0)
     result.perplexity = std::exp(result.loss);
-  else if (correct_.exists())
-    result.accuracy = correct / count;
+  else if (correct_.exists() && session_->recipe().loss.kind == "cross_entropy")
+    result.accuracy = correct / count; // of other losses @eval counts 0
   return result;
 }
 

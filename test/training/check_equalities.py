@@ -109,6 +109,7 @@ class Equalities(training_test.TrainingTest):
         centred = (batches - batches.mean(1, keepdims=True)).reshape(8, 3)
         self.assertAlmostEqual(found["loss"], ((centred - targets[:8]) ** 2).mean(), delta=1e-5)
         self.assertEqual(found["samples"], 8)
+        self.assertNotIn("accuracy", found)  # which a loss without classes has not
         told = titan_job.notes([job, "predict", "--out", run, "--data", data, "-o", self.scratch / "centred-outputs.npz"])
         self.assertIn("the outputs of the last 2 samples are those beside rows of zeros", told)
 
