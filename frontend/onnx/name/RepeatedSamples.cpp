@@ -157,6 +157,12 @@ static std::optional<size_t> dimOfSamples(const Graph& graph, const Tensor& tens
   return found;
 }
 
+/// A vector among dimensions of 1: one of channels, as a norm of images has them, however many
+/// samples there are.
+static bool isVector(const Shape& shape) {
+  return std::ranges::count_if(shape, [](int64_t extent) { return extent != 1; }) == 1;
+}
+
 /// Repeated rows of torch.export, and repeated samples.
 static void share(Graph& graph, const std::string& name, bool fromFx) {
   Tensor& tensor = graph.initializers.at(name);
@@ -179,7 +185,8 @@ static void share(Graph& graph, const std::string& name, bool fromFx) {
       continue;
     const bool ofBatch = isBatch(graph, extent);
     const bool isLeading = ofBatch && dim == 0 && (drawn || inFile.size() >= 3) &&
-                           repeated.size() == inFile.size() && onlyBroadcasts(graph, name);
+                           !isVector(inFile) && repeated.size() == inFile.size() &&
+                           onlyBroadcasts(graph, name);
     const bool isRow =
         (drawn && (ofBatch || !isBehind)) || (ofBatch && samples == std::optional(dim));
     std::optional<Tensor> slice = isLeading || isRow ? sliceOfEqual(tensor, dim) : std::nullopt;

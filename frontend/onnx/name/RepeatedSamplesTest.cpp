@@ -42,6 +42,16 @@ TEST(RepeatedSamples, RowsThatAreRepeatedForEverySampleAreOneSample) {
   EXPECT_EQ(different.states[0].shape, (Shape{2, 2, 2}));
 }
 
+TEST(RepeatedSamples, AsManyEqualChannelsAsSamplesAreChannels) {
+  ModelBuilder model;
+  model.input("x", {2, 2, 3, 3}).output("y").floats("val_21", {2, 1, 1}, {1, 1});
+  model.node("Mul", {"x", "val_21"}, {"y"});
+  Graph graph = graphOf(model);
+  graph.signature = Signature::parse("p_norm_weight: PARAMETER target='norm.weight'\n");
+  shareRepeatedSamples(graph);
+  EXPECT_EQ(graph.initializers.at("val_21").shape, (Shape{2, 1, 1}));
+}
+
 /// The graph of torch.export in which `name`, which it folded, is joined with an input of 2
 /// samples.
 Graph joinedWithFolded(const std::string& name, const std::vector<int64_t>& shape,
