@@ -1,6 +1,7 @@
 #include "compiler/Accumulate/Passes.h"
 #include "compiler/Support/LoopChain.h"
 #include "compiler/Support/RecipeAttribute.h"
+#include "compiler/Support/VerifyTags.h"
 
 using namespace mlir;
 
@@ -26,8 +27,10 @@ struct VerifyAccumulate : impl::VerifyAccumulateBase<VerifyAccumulate> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     FailureOr<Recipe> recipe = getRecipe(module);
-    auto step = module.lookupSymbol<func::FuncOp>(ir::function::step);
-    if (failed(recipe) || !step || failed(verifyStep(step, recipe->globalMicrobatches())))
+    if (failed(recipe))
+      return signalPassFailure();
+    func::FuncOp step = getFunction(module, ir::function::step);
+    if (!step || failed(verifyStep(step, recipe->globalMicrobatches())))
       return signalPassFailure();
     bool ok = true;
     for (ir::RandomOpInterface random : ir::randomOps(module)) {

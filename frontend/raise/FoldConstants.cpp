@@ -23,7 +23,8 @@ struct FoldConstants : impl::FoldConstantsBase<FoldConstants> {
     Evaluator evaluator(largest, Evaluator::Buffers::Unknown);
     Block& body = getOperation().getBody().front();
     for (Operation& op : llvm::make_early_inc_range(body.without_terminator())) {
-      if (isCompact(&op) || op.getNumResults() != 1)
+      if (isCompact(&op) || op.getNumResults() != 1 ||
+          !isa<RankedTensorType>(op.getResult(0).getType()))
         continue;
       Value result = op.getResult(0);
       auto elements = evaluator.evaluate(result);

@@ -161,3 +161,9 @@ module attributes {titan.recipe = {batch = {micro = 8 : i64, global = 4096 : i64
     return
   }
 }
+
+// -----
+
+// expected-error @+1 {{the module has no function @step}}
+module attributes {titan.recipe = {batch = {micro = 8 : i64, global = 32 : i64}}} {
+}
