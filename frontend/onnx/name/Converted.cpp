@@ -2,7 +2,6 @@
 // signature, no scopes, no fx nodes. What is left are the names of nodes, values and tensors.
 #include "frontend/onnx/name/Exporter.h"
 #include "frontend/onnx/name/FxArguments.h"
-#include "frontend/onnx/name/RecurrentReads.h"
 #include "frontend/onnx/name/Rules.h"
 
 #include <algorithm>
@@ -51,8 +50,7 @@ static bool mayBeMerged(const Facts& facts, const NamedTensor& tensor) {
 
 /// Is something read twice of the tensor: itself, or a part of it as a node cuts or turns it? A
 /// recurrent layer reads it gate by gate.
-static bool isShared(const Facts& facts, const RecurrentReads& recurrent,
-                     const NamedTensor& tensor) {
+static bool isShared(const Facts& facts, const NamedTensor& tensor) {
   static const std::set<std::string_view> kMoves = {
       "Split", "Slice", "Gather", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Identity"};
   std::vector<std::string_view> values = {tensor.initializer};
@@ -64,7 +62,8 @@ static bool isShared(const Facts& facts, const RecurrentReads& recurrent,
       const auto read = std::ranges::find(node.inputs, values[i]);
       if (read == node.inputs.end())
         continue;
-      const auto part = recurrent.partOf(n, static_cast<size_t>(read - node.inputs.begin()));
+      const auto operand = static_cast<size_t>(read - node.inputs.begin());
+      const auto part = facts.recurrentReads.partOf(n, operand);
       if (part && std::ranges::find(parts, *part) != parts.end())
         continue;
       if (part)
@@ -79,9 +78,8 @@ static bool isShared(const Facts& facts, const RecurrentReads& recurrent,
 }
 
 void doubtShared(Naming& naming) {
-  const RecurrentReads recurrent(naming.facts.graph);
   for (NamedTensor& tensor : naming.table.tensors)
-    if (mayBeMerged(naming.facts, tensor) && isShared(naming.facts, recurrent, tensor))
+    if (mayBeMerged(naming.facts, tensor) && isShared(naming.facts, tensor))
       addDoubt(naming, tensor, kShared);
 }
 

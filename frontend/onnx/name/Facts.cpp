@@ -7,7 +7,8 @@
 namespace titan::frontend {
 
 Facts::Facts(const Graph& graph)
-    : graph(graph), isConverted(frontend::isConverted(graph)), uses_(findUses(graph)) {
+    : graph(graph), isConverted(frontend::isConverted(graph)), recurrentReads(graph),
+      uses_(findUses(graph)) {
   for (const Node& node : graph.nodes) {
     for (const std::string& output : node.outputs)
       if (!output.empty())

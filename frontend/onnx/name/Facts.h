@@ -4,6 +4,7 @@
 
 #include "frontend/onnx/name/FxArguments.h"
 #include "frontend/onnx/name/Names.h"
+#include "frontend/onnx/name/RecurrentReads.h"
 
 #include <set>
 
@@ -15,6 +16,7 @@ public:
 
   const Graph& graph;
   const bool isConverted; ///< Exporter.h
+  const RecurrentReads recurrentReads;
 
   const Signature& signature() const { return graph.signature; }
   const Tensor& file(const NamedTensor& tensor) const {

@@ -3,7 +3,6 @@
 // that fold constants have only these operands.
 #include "frontend/onnx/name/Recurrent.h"
 
-#include "frontend/onnx/name/RecurrentReads.h"
 #include "frontend/onnx/name/Rules.h"
 
 #include <algorithm>
@@ -20,6 +19,13 @@ std::vector<int64_t> gatesOf(const Node& node) {
   if (node.opType == "RNN")
     return {0};
   return {};
+}
+
+const char* recurrentLeaf(size_t operand, size_t bias) {
+  return operand == kInputMatrix       ? "weight_ih"
+         : operand == kRecurrentMatrix ? "weight_hh"
+         : bias == 0                   ? "bias_ih"
+                                       : "bias_hh";
 }
 
 bool areFirstStates(const Graph& graph, const std::string& name) {
@@ -56,7 +62,7 @@ size_t layerOf(const Graph& graph, const std::vector<Scope>& scopes, size_t node
 class StateNames {
 public:
   StateNames(const Facts& facts, const Use& use)
-      : use_(use), scope_(facts.scopeOf(use)), reads_(facts.graph),
+      : use_(use), scope_(facts.scopeOf(use)), reads_(facts.recurrentReads),
         layer_(layerOf(facts.graph, facts.scopes(), use.node)) {}
 
   /// `bias`: which of the two that B holds. Empty: not known.
@@ -68,18 +74,14 @@ public:
       place.push_back(bias);
       return reads_.nameOf({use_.node, std::move(place)});
     }
-    const char* leaf = use_.operand == kInputMatrix       ? "weight_ih"
-                       : use_.operand == kRecurrentMatrix ? "weight_hh"
-                       : bias == 0                        ? "bias_ih"
-                                                          : "bias_hh";
-    return fmt::format("{}{}{}_l{}{}", scope_.module, scope_.module.empty() ? "" : ".", leaf,
-                       layer_, direction == 1 ? "_reverse" : "");
+    return fmt::format("{}{}{}_l{}{}", scope_.module, scope_.module.empty() ? "" : ".",
+                       recurrentLeaf(use_.operand, bias), layer_, direction == 1 ? "_reverse" : "");
   }
 
 private:
   const Use& use_;
   const Scope& scope_;
-  const RecurrentReads reads_;
+  const RecurrentReads& reads_;
   const size_t layer_;
 };
 

@@ -90,16 +90,12 @@ std::string RecurrentReads::matrixBeside(const RecurrentPart& part) const {
 }
 
 std::string RecurrentReads::nameOf(const RecurrentPart& part) const {
-  constexpr std::string_view kMatrix = "weight_hh_l";
   std::string name = matrixBeside(part);
-  const size_t at = name.rfind(kMatrix);
+  constexpr std::string_view kMatrix = "weight_hh"; // before the layer, "_l0"
+  const size_t at = name.rfind(std::string(kMatrix) + "_l");
   if (at == std::string::npos || (at > 0 && name[at - 1] != '.'))
     return {};
-  const char* leaf = part.place.front() == kInputMatrix       ? "weight_ih_l"
-                     : part.place.front() == kRecurrentMatrix ? "weight_hh_l"
-                     : part.place.back() == 0                 ? "bias_ih_l"
-                                                              : "bias_hh_l";
-  return name.replace(at, kMatrix.size(), leaf);
+  return name.replace(at, kMatrix.size(), recurrentLeaf(part.place.front(), part.place.back()));
 }
 
 } // namespace titan::frontend
