@@ -47,11 +47,3 @@ func.func @input(%x: tensor<2xf32>) -> tensor<2xf32> {
   %y = titan.neg %x : tensor<2xf32>
   return %y : tensor<2xf32>
 }
-
-// What is no tensor has no elements: a buffer of a later stage stays.
-// CHECK-LABEL: func.func @planned
-func.func @planned() -> memref<2xf32> {
-  // CHECK-NEXT: kernel.buffer
-  %buffer = kernel.buffer 0 : memref<2xf32>
-  return %buffer : memref<2xf32>
-}
