@@ -121,9 +121,16 @@ Status convTranspose(Conversion& c) {
   const TransposedWindows dims =
       TITAN_TRY(transposedWindowsOf(c, x, Shape(kernel.begin() + 2, kernel.end())));
   const Shape shape = lastShape(x[0], dims.extents, kernel[1] * of.groups);
-  TITAN_TRY(checkedElementCount(shape, c.node.shown()));
+  Shape padded = shape;
+  for (auto [d, zeros] : llvm::enumerate(dims.zeros))
+    padded[d + 1] += zeros;
+  TITAN_TRY(checkedElementCount(padded, c.node.shown()));
   Value y = create<ConvolutionInputGradOp>(c, channelsLast(c, of.x), channelsLast(c, of.kernel),
                                            shape, dims.windows, of.groups);
+  const SmallVector<int64_t> none(shape.size(), 0);
+  if (padded != shape)
+    y = c.create<PadOp>(tensorType(y).clone(padded), y, c.builder.getDenseI64ArrayAttr(none),
+                        c.builder.getDenseI64ArrayAttr(none), c.builder.getF64FloatAttr(0));
   return c.give(channelsFirst(c, TITAN_TRY(withBias(c, y))));
 }
 

@@ -59,6 +59,20 @@ TEST_F(ConvolutionTest, TransposedIsTheGradientOfItsOperand) {
   EXPECT_HAS(text, "(tensor<8x5x4xf32>, tensor<4x3x3xf32>) -> tensor<8x10x3xf32>");
 }
 
+TEST_F(ConvolutionTest, PadsOfATransposedResultAreItsFirstElementsBehindWindows) {
+  const auto transposed = [&](const Lists& lists) {
+    return importNode("ConvTranspose", {-1, 4, 5}, {4, 3, 3}, lists);
+  };
+  const std::string kept = transposed({{"pads", {1, 1}}, {"output_padding", {1}}});
+  EXPECT_HAS(kept, "low [1] high [0]");
+  EXPECT_HAS(kept, "-> tensor<8x6x3xf32>");
+  EXPECT_EQ(kept.find("titan.pad"), std::string::npos);
+  const std::string padded = transposed({{"dilations", {3}}, {"output_padding", {2}}});
+  EXPECT_HAS(padded, "-> tensor<8x11x3xf32>");
+  EXPECT_HAS(padded, "titan.pad");
+  EXPECT_HAS(padded, "tensor<8x11x3xf32> to tensor<8x13x3xf32>");
+}
+
 TEST_F(ConvolutionTest, ABiasOfZerosIsNone) {
   for (float value : {0.0f, 0.5f}) {
     ModelBuilder model;
@@ -234,12 +248,11 @@ TEST_F(ConvolutionTest, IndicesOfMaximaAreRefused) {
   EXPECT_HAS(import(model), "its indices are read, which is not supported");
 }
 
-TEST_F(ConvolutionTest, TransposedRefusesWhatWindowsDoNotCover) {
+TEST_F(ConvolutionTest, TransposedRefusesWhatPadsLeaveNothingOf) {
   const auto transposed = [&](const Lists& lists) {
     return importNode("ConvTranspose", {-1, 4, 5}, {4, 3, 3}, lists);
   };
-  EXPECT_HAS(transposed({{"strides", {2}}, {"output_padding", {2}}}),
-             "2 more elements than windows cover in dimension 0 of space, whose stride is 2");
+  EXPECT_HAS(transposed({{"output_padding", {-1}}}), "output_padding = [-1]");
   EXPECT_HAS(transposed({{"pads", {4, 3}}}), "pads 4 and 3 leave nothing of 7 in dimension 0");
 }
 

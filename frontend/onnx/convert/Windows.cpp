@@ -174,17 +174,22 @@ Result<TransposedWindows> transposedWindowsOf(const Conversion& c, const Shape& 
       added -= std::min<int64_t>(total, 0);
       share(dim, std::max<int64_t>(total, 0), lists.autoPad == "SAME_UPPER");
     }
-    dim.extent = whole + added - dim.low - dim.high;
-    if (added < 0 || added >= dim.stride)
-      return c.error("{} more elements than windows cover in dimension {} of space, whose stride "
-                     "is {}",
-                     added, d, dim.stride);
+    if (added < 0)
+      return c.error("output_padding = {}", toString(Shape(outputPadding)));
+    const int64_t unpadded = std::min(added, dim.high);
+    dim.high -= unpadded;
+    added -= unpadded;
+    // A stride of them would have room for one window more.
+    const int64_t zeros = added < dim.stride ? 0 : added;
+    const int64_t reached = whole + added - zeros;
+    dim.extent = reached - dim.low - dim.high;
     if (dim.extent < 1)
       return c.error("pads {} and {} leave nothing of {} in dimension {} of space", dim.low,
-                     dim.high, whole + added, d);
+                     dim.high, reached, d);
     result.windows.append(dim);
     result.windows.positions.push_back(positions);
     result.extents.push_back(dim.extent);
+    result.zeros.push_back(zeros);
   }
   return result;
 }

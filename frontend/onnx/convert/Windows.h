@@ -30,10 +30,11 @@ Result<WindowDims> windowsOf(const Conversion& c, const Shape& operand, const Sh
 /// Of a pool, whose taps are an attribute. Errors: also a window that lies in the padding alone.
 Result<WindowDims> poolWindowsOf(const Conversion& c, const Shape& operand);
 
-/// Of a transposed convolution: windows over its result, which has `extents` in space.
+/// Of a transposed convolution: windows over `extents` in space, and as many `zeros` behind them as
+/// the result has elements more.
 struct TransposedWindows {
   WindowDims windows;
-  std::vector<int64_t> extents;
+  std::vector<int64_t> extents, zeros;
 };
 Result<TransposedWindows> transposedWindowsOf(const Conversion& c, const Shape& operand,
                                               const Shape& taps);
