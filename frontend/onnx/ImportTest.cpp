@@ -74,6 +74,21 @@ TEST_F(ImportTest, ExportsKeepTheNamesOfTheirModule) {
   EXPECT_EQ(exports, 30);
 }
 
+/// tf2onnx has variables under the names of the ops that read them, and numbers beside them.
+TEST_F(ImportTest, WhatTensorFlowComputedIsNoted) {
+  ModelBuilder model;
+  model.model.set_producer_name("tf2onnx");
+  model.input("x", {-1, 2}).output("y");
+  model.floats("a/MatMul/ReadVariableOp:0", {2, 2}, {1, 2, 3, 4});
+  model.floats("a/merged_input:0", {2, 2}, {4, 3, 2, 1});
+  model.node("MatMul", {"x", "a/MatMul/ReadVariableOp:0"}, {"h"}, "a/MatMul");
+  model.node("MatMul", {"h", "a/merged_input:0"}, {"y"}, "b/MatMul");
+  const std::vector<std::string> found = notes(model);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_TRUE(found[0].starts_with("'a/merged_input:0' is trained, and may be what TensorFlow"));
+  EXPECT_NE(found[1].find("biases that were zeros are gone"), std::string::npos);
+}
+
 /// y = x squeezed where its extent `dim` is 1, as the legacy exporter writes it.
 ModelBuilder squeezedWhereOne(int64_t extent) {
   ModelBuilder model;

@@ -244,9 +244,18 @@ static void noteFoldedNorms(Notes& notes, const Graph& graph, const NameTable& n
   }
 }
 
+/// TensorFlow optimizes what tf2onnx reads, and keeps no list of variables.
+static void noteFrozenGraph(Notes& notes, const Graph& graph) {
+  if (graph.fromTensorFlow())
+    notes.add("tf2onnx exports what TensorFlow made of the model for inference: dropout and biases "
+              "that were zeros are gone, and norms of the batch are numbers that are computed "
+              "already");
+}
+
 std::vector<std::string> notesOf(const Graph& graph, const NameTable& names, const Recipe& recipe) {
   Notes all = graph.notes;
   all.append(names.notes);
+  noteFrozenGraph(all, graph);
   noteSmoothing(all, graph);
   noteUnsummedUpdates(all, graph);
   noteStrided(all, graph);

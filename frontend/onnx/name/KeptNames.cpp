@@ -48,6 +48,12 @@ static constexpr NoteCause kBound = {
     "{} tensors bound a Clip and are taken for numbers of the program: they are constants and not "
     "trained, unless --names says kind = \"parameter\": {}"};
 
+static constexpr NoteCause kComputedVariable = {
+    "{} is trained, and may be what TensorFlow or tf2onnx computed of variables: its name is not "
+    "of one",
+    "{} tensors are trained, and may be what TensorFlow or tf2onnx computed of variables: their "
+    "names are not of any: {}"};
+
 /// A bound of Clip in a file without metadata, in which numbers have names like parameters of the
 /// root module: "linear_min".
 static bool isBound(const Facts& facts, const NamedTensor& tensor) {
@@ -78,6 +84,10 @@ static bool isOfWrittenNorm(const Facts& facts, const NamedTensor& tensor) {
 static void classifyLegacy(const Facts& facts, NamedTensor& tensor) {
   const Tensor& file = facts.file(tensor);
   tensor.kind = TensorKind::Parameter;
+  // A graph that is frozen for inference has variables under the names of the ops that read them.
+  if (facts.graph.fromTensorFlow() &&
+      tensor.initializer.find("ReadVariableOp") == std::string::npos)
+    tensor.doubt = &kComputedVariable;
   if (!facts.isLegacy())
     return;
   std::string_view leaf = leafOf(tensor.initializer);

@@ -70,6 +70,7 @@ struct Graph {
   Signature signature; ///< of the exported module, where the exporter wrote one
 
   bool fromPyTorch() const { return producer.starts_with("pytorch"); }
+  bool fromTensorFlow() const { return producer.starts_with("tf2onnx"); }
 };
 
 struct GraphOptions {
