@@ -63,7 +63,7 @@ static bool isShared(const Facts& facts, const NamedTensor& tensor) {
       if (read == node.inputs.end())
         continue;
       const auto operand = static_cast<size_t>(read - node.inputs.begin());
-      const auto part = facts.recurrentReads.partOf(n, operand);
+      const auto part = facts.recurrentReads.partOf({n, operand});
       if (part && std::ranges::find(parts, *part) != parts.end())
         continue;
       if (part)

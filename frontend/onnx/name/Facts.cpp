@@ -7,12 +7,9 @@
 namespace titan::frontend {
 
 Facts::Facts(const Graph& graph)
-    : graph(graph), isConverted(frontend::isConverted(graph)), recurrentReads(graph),
-      uses_(findUses(graph)) {
+    : graph(graph), isConverted(frontend::isConverted(graph)), dataflow(graph),
+      recurrentReads(graph, dataflow), uses_(findUses(graph)) {
   for (const Node& node : graph.nodes) {
-    for (const std::string& output : node.outputs)
-      if (!output.empty())
-        producer_.emplace(output, scopes_.size());
     Scope& scope = scopes_.emplace_back(frontend::scopeOf(node));
     if (scope.place == ScopePlace::Unknown)
       scope.module.clear();
@@ -42,8 +39,8 @@ bool Facts::isDifferentiable(const NamedTensor& tensor) const {
 }
 
 const Node* Facts::producerOf(const std::string& value) const {
-  auto found = producer_.find(value);
-  return found == producer_.end() ? nullptr : &graph.nodes[found->second];
+  const std::optional<size_t> node = dataflow.producerOf(value);
+  return node ? &graph.nodes[*node] : nullptr;
 }
 
 bool Facts::isMadeUp(const std::string& initializer) const {
@@ -76,7 +73,7 @@ bool Facts::isLegacyFold(const NamedTensor& tensor) const {
 }
 
 bool Facts::isPresent(const std::string& name) const {
-  return producer_.contains(name) || graph.initializers.contains(name) ||
+  return dataflow.producerOf(name) || graph.initializers.contains(name) ||
          std::ranges::any_of(graph.inputs, [&](const Port& input) { return input.name == name; });
 }
 

@@ -2,6 +2,7 @@
 // and what the exporter's metadata calls things. Found once; no rule changes it.
 #pragma once
 
+#include "frontend/onnx/name/Dataflow.h"
 #include "frontend/onnx/name/FxArguments.h"
 #include "frontend/onnx/name/Names.h"
 #include "frontend/onnx/name/RecurrentReads.h"
@@ -16,6 +17,7 @@ public:
 
   const Graph& graph;
   const bool isConverted; ///< Exporter.h
+  const Dataflow dataflow;
   const RecurrentReads recurrentReads;
 
   const Signature& signature() const { return graph.signature; }
@@ -66,7 +68,6 @@ public:
 private:
   std::map<std::string, TensorUses> uses_;
   std::vector<Scope> scopes_;
-  std::map<std::string, size_t> producer_; ///< node by output
   std::set<std::string> modules_;
   std::map<std::string, char> fxKinds_;
   std::set<std::string> fxValues_;               ///< values that fx nodes read

@@ -1,6 +1,7 @@
 #include "frontend/onnx/name/LayerCalls.h"
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 
 namespace titan::frontend {
@@ -8,20 +9,8 @@ namespace titan::frontend {
 /// How many nodes a search for a product visits at most.
 static constexpr size_t kFarthest = 64;
 
-LayerCalls::LayerCalls(const Graph& graph) : graph_(graph), recurrent_(graph) {
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    for (const std::string& output : graph.nodes[i].outputs)
-      producer_.emplace(output, i);
-    for (size_t k = 0; k < graph.nodes[i].inputs.size(); ++k)
-      reads_[graph.nodes[i].inputs[k]].push_back({i, k});
-  }
-}
-
-const std::vector<Operand>& LayerCalls::readsOf(const std::string& tensor) const {
-  static const std::vector<Operand> kNone;
-  const auto reads = reads_.find(tensor);
-  return reads == reads_.end() ? kNone : reads->second;
-}
+LayerCalls::LayerCalls(const Graph& graph)
+    : graph_(graph), dataflow_(graph), recurrent_(graph, dataflow_) {}
 
 /// The initializer behind operand `k` of a contraction, through movement of its elements.
 std::string LayerCalls::matrixOf(const Node& node, size_t k) const {
@@ -31,10 +20,10 @@ std::string LayerCalls::matrixOf(const Node& node, size_t k) const {
   for (int steps = 0; steps < 4; ++steps) {
     if (auto tensor = graph_.initializers.find(value); tensor != graph_.initializers.end())
       return tensor->second.shape.size() >= 2 ? value : std::string();
-    auto at = producer_.find(value);
-    if (at == producer_.end())
+    const std::optional<size_t> producer = dataflow_.producerOf(value);
+    if (!producer)
       break;
-    const Node& before = graph_.nodes[at->second];
+    const Node& before = graph_.nodes[*producer];
     bool moves =
         before.opType == "Transpose" || before.opType == "Identity" || before.opType == "Cast";
     if (!moves || !before.hasInput(0))
@@ -55,18 +44,18 @@ NearProduct LayerCalls::productOf(size_t index) const {
   return {};
 }
 
-NearProduct LayerCalls::productBeside(const Operand& read) const {
+NearProduct LayerCalls::productBeside(const Read& read) const {
   const Node& node = graph_.nodes[read.node];
   if (node.opType != "Add")
     return productOf(read.node);
-  std::string value = node.inputs[1 - read.index];
+  std::string value = node.inputs[1 - read.operand];
   for (int steps = 0; steps < 4; ++steps) {
-    auto at = producer_.find(value);
-    if (at == producer_.end())
+    const std::optional<size_t> producer = dataflow_.producerOf(value);
+    if (!producer)
       break;
-    if (NearProduct product = productOf(at->second); !product.matrix.empty())
+    if (NearProduct product = productOf(*producer); !product.matrix.empty())
       return product;
-    const Node& before = graph_.nodes[at->second];
+    const Node& before = graph_.nodes[*producer];
     bool moves = before.opType == "Reshape" || before.opType == "Transpose";
     if (!moves || !before.hasInput(0))
       break;
@@ -84,11 +73,12 @@ NearProduct LayerCalls::nearest(size_t start, bool after) const {
     for (size_t index : level) {
       const Node& node = graph_.nodes[index];
       for (const std::string& value : after ? node.outputs : node.inputs) {
-        if (auto at = producer_.find(value); !after && at != producer_.end())
-          next.push_back(at->second);
-        if (auto readers = reads_.find(value); after && readers != reads_.end())
-          for (size_t i = 0; i < std::min(readers->second.size(), kFarthest); ++i)
-            next.push_back(readers->second[i].node);
+        if (after) {
+          for (const Read& read : std::views::take(readsOf(value), kFarthest))
+            next.push_back(read.node);
+        } else if (std::optional<size_t> producer = dataflow_.producerOf(value)) {
+          next.push_back(*producer);
+        }
       }
     }
     std::sort(next.begin(), next.end());
@@ -107,9 +97,9 @@ NearProduct LayerCalls::nearest(size_t start, bool after) const {
   return {};
 }
 
-ReadPlace LayerCalls::placeOf(const Operand& read) const {
-  ReadPlace place{&graph_.nodes[read.node], read.index, recurrent_.partOf(read.node, read.index),
-                  productBeside(read),      {},         {}};
+ReadPlace LayerCalls::placeOf(const Read& read) const {
+  ReadPlace place{&graph_.nodes[read.node], read.operand, recurrent_.partOf(read),
+                  productBeside(read),      {},           {}};
   if (!place.part && place.beside.matrix.empty()) {
     place.after = nearest(read.node, true);
     place.before = nearest(read.node, false);
@@ -135,8 +125,8 @@ bool LayerCalls::areOfOneLayer(const ReadPlace& a, const ReadPlace& b) const {
          (before && !a.after.contradicts(b.after));
 }
 
-std::string LayerCalls::nameInRecurrence(const Operand& read) const {
-  const std::optional<RecurrentPart> part = recurrent_.partOf(read.node, read.index);
+std::string LayerCalls::nameInRecurrence(const Read& read) const {
+  const std::optional<RecurrentPart> part = recurrent_.partOf(read);
   return part ? recurrent_.nameOf(*part) : std::string();
 }
 

@@ -5,8 +5,6 @@
 
 #include "frontend/onnx/name/RecurrentReads.h"
 
-#include <map>
-
 namespace titan::frontend {
 
 /// A product with a matrix, `distance` nodes away from what is looked at.
@@ -26,11 +24,6 @@ struct NearProduct {
   }
 };
 
-/// Operand `index` of a node.
-struct Operand {
-  size_t node = 0, index = 0;
-};
-
 /// What is around a read: its recurrent layer, the product that it is added to, or the nearest
 /// ones.
 struct ReadPlace {
@@ -46,18 +39,20 @@ public:
   explicit LayerCalls(const Graph& graph);
 
   /// In graph order.
-  const std::vector<Operand>& readsOf(const std::string& tensor) const;
-  ReadPlace placeOf(const Operand& read) const;
+  const std::vector<Read>& readsOf(const std::string& tensor) const {
+    return dataflow_.readsOf(tensor);
+  }
+  ReadPlace placeOf(const Read& read) const;
   /// Are two reads of one tensor by one layer, in one call or in two? The matrix that a bias is
   /// beside tells. A norm may belong to the layer before it or after it: where they disagree
   /// nothing is known.
   bool areOfOneLayer(const ReadPlace& a, const ReadPlace& b) const;
 
   /// The product that `read` adds a bias to.
-  NearProduct productBeside(const Operand& read) const;
+  NearProduct productBeside(const Read& read) const;
   /// What the recurrent layer that `read` leads to calls the tensor, after its recurrent matrix;
   /// empty: there is none, or it does not tell.
-  std::string nameInRecurrence(const Operand& read) const;
+  std::string nameInRecurrence(const Read& read) const;
 
 private:
   std::string matrixOf(const Node& node, size_t k) const;
@@ -66,9 +61,8 @@ private:
   bool areOfOneLayer(const RecurrentPart& a, const RecurrentPart& b) const;
 
   const Graph& graph_;
+  const Dataflow dataflow_;
   const RecurrentReads recurrent_;
-  std::map<std::string, size_t> producer_;
-  std::map<std::string, std::vector<Operand>> reads_; ///< by tensor
 };
 
 } // namespace titan::frontend

@@ -29,8 +29,8 @@ namespace {
 struct Layer {
   std::string tensor;
   Role role = Role::Other;
-  std::vector<Operand> reads; ///< in graph order
-  std::string name;           ///< of its own tensor; empty: not known
+  std::vector<Read> reads; ///< in graph order
+  std::string name;        ///< of its own tensor; empty: not known
 };
 
 /// Of a tensor that is read more often each read is a layer: they are compared pair by pair.
@@ -62,38 +62,38 @@ public:
 private:
   /// Does more than one node that says nothing of its module read `name` as a part of a layer?
   bool isShared(const std::string& name) {
-    std::vector<Operand> reads = layerReads(name);
+    std::vector<Read> reads = layerReads(name);
     if (reads.size() < 2)
       return false;
     for (const Port& output : graph_.outputs)
       if (output.name == name)
         return false;
-    return std::ranges::all_of(reads, [&](const Operand& read) {
+    return std::ranges::all_of(reads, [&](const Read& read) {
       return !scopeOf(graph_.nodes[read.node]).known && partOf(name, read) != Role::Other;
     });
   }
 
   /// The reads of `name` that may be layers: running statistics, and what a gradient passes. What
   /// only asks for the shape or the type, or compares, trains nothing.
-  std::vector<Operand> layerReads(const std::string& name) const {
-    std::vector<Operand> reads = calls_.readsOf(name);
-    std::erase_if(reads, [&](const Operand& read) {
+  std::vector<Read> layerReads(const std::string& name) const {
+    std::vector<Read> reads = calls_.readsOf(name);
+    std::erase_if(reads, [&](const Read& read) {
       const Node& node = graph_.nodes[read.node];
-      return !gradients_.leadThrough(node, read.index) &&
-             roleOf(node, read.index, /*rank=*/1) != Role::Statistic;
+      return !gradients_.leadThrough(node, read.operand) &&
+             roleOf(node, read.operand, /*rank=*/1) != Role::Statistic;
     });
     return reads;
   }
 
   /// The part of a layer that `read` of `name` is; Other: none that may have been merged.
-  Role partOf(const std::string& name, const Operand& read) {
+  Role partOf(const std::string& name, const Read& read) {
     const Tensor& tensor = graph_.initializers.at(name);
     const Node& node = graph_.nodes[read.node];
-    Role role = roleOf(node, read.index, tensor.shape.size());
+    Role role = roleOf(node, read.operand, tensor.shape.size());
     bool named = !isAnonymous(name);
     if (tensor.fromConstantNode || tensor.shape.empty() || !isFloating(tensor.dtype))
       return Role::Other;
-    if (auto known = ofGroups_.find({read.node, read.index}); known != ofGroups_.end())
+    if (auto known = ofGroups_.find({read.node, read.operand}); known != ofGroups_.end())
       return mayBeMerged(tensor) ? known->second : Role::Other;
     if (named && converted_ && role != Role::Weight && role != Role::Embedding)
       return !mayBeMerged(tensor) ? Role::Other : role == Role::Other ? Role::NormScale : role;
@@ -131,16 +131,16 @@ private:
   }
 
   /// What the recurrent layer that reads `name` calls it; empty: it tells nothing.
-  std::string nameInRecurrence(const std::string& name, const Operand& read) const {
+  std::string nameInRecurrence(const std::string& name, const Read& read) const {
     std::string own = calls_.nameInRecurrence(read);
     return own == name || !graph_.initializers.contains(own) ? own : std::string();
   }
 
   void collect(const std::string& name) {
     std::vector<Layer>& layers = layers_[name];
-    const std::vector<Operand> reads = layerReads(name);
+    const std::vector<Read> reads = layerReads(name);
     std::vector<std::pair<ReadPlace, size_t>> known; // of reads, their layers
-    for (const Operand& read : reads) {
+    for (const Read& read : reads) {
       size_t layer = layers.size();
       if (reads.size() <= kMostCalls) {
         ReadPlace place = calls_.placeOf(read);
@@ -159,10 +159,10 @@ private:
 
   /// What the attribute of a layer's part is called.
   static std::string_view leafOfPart(const Layer& layer) {
-    return layer.role == Role::NormScale             ? "weight"
-           : layer.role != Role::Statistic           ? "bias"
-           : layer.reads.front().index == 3 /*mean*/ ? "running_mean"
-                                                     : "running_var";
+    return layer.role == Role::NormScale               ? "weight"
+           : layer.role != Role::Statistic             ? "bias"
+           : layer.reads.front().operand == 3 /*mean*/ ? "running_mean"
+                                                       : "running_var";
   }
 
   /// Names the layers' parts after the signature, where it has as many as the graph: both are in
@@ -207,15 +207,15 @@ private:
     bool taken = std::ranges::any_of(layers, hasTheName);
     // What asks for the shape or the type alone goes on with the name, or with the first layer.
     if (named && !taken)
-      for (const Operand& read : calls_.readsOf(name))
-        graph_.nodes[read.node].inputs[read.index] = layers.front().name;
+      for (const Read& read : calls_.readsOf(name))
+        graph_.nodes[read.node].inputs[read.operand] = layers.front().name;
     for (size_t i = 0; i < layers.size(); ++i) {
       const bool nameless = layers[i].name.empty();
       // The first without a name of its own has that of the file.
       if (nameless)
         layers[i].name = std::exchange(taken, true) ? fmt::format("{}#{}", name, i) : name;
-      for (const Operand& read : layers[i].reads)
-        graph_.nodes[read.node].inputs[read.index] = layers[i].name;
+      for (const Read& read : layers[i].reads)
+        graph_.nodes[read.node].inputs[read.operand] = layers[i].name;
       if (layers[i].name != name)
         addCopy(graph_, name, layers[i].name, nameless);
     }

@@ -1,6 +1,7 @@
 #include "frontend/onnx/name/MissingMasks.h"
 
 #include "frontend/onnx/fold/HostTensor.h"
+#include "frontend/onnx/name/Dataflow.h"
 
 #include <algorithm>
 #include <limits>
@@ -30,13 +31,7 @@ struct Form {
 
 class MaskReader {
 public:
-  explicit MaskReader(const Graph& graph) : graph_(graph) {
-    for (size_t i = 0; i < graph.nodes.size(); ++i) {
-      for (const std::string& input : graph.nodes[i].inputs)
-        readers_[input].push_back(i);
-      for (const std::string& output : graph.nodes[i].outputs)
-        producer_[output] = i;
-    }
+  explicit MaskReader(const Graph& graph) : graph_(graph), dataflow_(graph) {
     for (const Port& output : graph.outputs)
       outputs_.insert(output.name);
   }
@@ -50,10 +45,11 @@ public:
     while (!open.empty()) {
       auto [value, form] = open.back();
       open.pop_back();
-      if (outputs_.contains(value) || !readers_.contains(value))
+      const std::vector<Read>& reads = dataflow_.readsOf(value);
+      if (outputs_.contains(value) || reads.empty())
         return std::nullopt;
-      for (size_t index : readers_.at(value)) {
-        const Node& node = graph_.nodes[index];
+      for (const Read& read : reads) {
+        const Node& node = graph_.nodes[read.node];
         if (node.opType == "Shape")
           continue;
         if (std::optional<Meaning> meaning = meaningAt(node, value, form))
@@ -135,10 +131,11 @@ private:
     while (!open.empty()) {
       std::string value = open.back();
       open.pop_back();
-      if (outputs_.contains(value) || !readers_.contains(value) || seen.size() > kMostValues)
+      const std::vector<Read>& reads = dataflow_.readsOf(value);
+      if (outputs_.contains(value) || reads.empty() || seen.size() > kMostValues)
         return false;
-      for (size_t index : readers_.at(value)) {
-        const Node& node = graph_.nodes[index];
+      for (const Read& read : reads) {
+        const Node& node = graph_.nodes[read.node];
         bool isMask =
             node.opType == "Attention" && node.inputs.size() > 3 && node.inputs[3] == value;
         if (node.opType == "Shape" || node.opType == "Softmax" || isMask || isExponential(node))
@@ -154,11 +151,10 @@ private:
 
   /// e^x that is divided by its sum: a softmax in the open.
   bool isExponential(const Node& node) {
-    if (node.opType != "Exp" || node.outputs.empty() || !readers_.contains(node.outputs[0]))
-      return false;
-    return std::ranges::any_of(readers_.at(node.outputs[0]), [&](size_t reader) {
-      return graph_.nodes[reader].opType == "ReduceSum";
-    });
+    return node.opType == "Exp" && !node.outputs.empty() &&
+           std::ranges::any_of(dataflow_.readsOf(node.outputs[0]), [&](const Read& read) {
+             return graph_.nodes[read.node].opType == "ReduceSum";
+           });
   }
 
   /// The one element of a constant, also behind casts.
@@ -171,10 +167,10 @@ private:
         Result<HostTensor> host = toHost(tensor->second);
         return host.ok() ? std::optional(host->real(0)) : std::nullopt;
       }
-      auto node = producer_.find(value);
-      if (node == producer_.end() || !movesOnly(graph_.nodes[node->second].opType))
+      const std::optional<size_t> node = dataflow_.producerOf(value);
+      if (!node || !movesOnly(graph_.nodes[*node].opType))
         return std::nullopt;
-      value = graph_.nodes[node->second].inputs[0];
+      value = graph_.nodes[*node].inputs[0];
     }
     return std::nullopt;
   }
@@ -185,8 +181,7 @@ private:
   }
 
   const Graph& graph_;
-  std::map<std::string, std::vector<size_t>> readers_;
-  std::map<std::string, size_t> producer_;
+  const Dataflow dataflow_;
   std::set<std::string> outputs_;
 };
 

@@ -1,5 +1,6 @@
 #include "frontend/onnx/name/NormsOfGroups.h"
 
+#include "frontend/onnx/name/Dataflow.h"
 #include "frontend/onnx/name/Exporter.h"
 #include "frontend/onnx/name/Rules.h"
 #include "frontend/onnx/name/SourceModel.h"
@@ -21,14 +22,7 @@ namespace {
 
 class Finder {
 public:
-  explicit Finder(const Graph& graph) : graph_(graph) {
-    for (size_t i = 0; i < graph.nodes.size(); ++i) {
-      for (const std::string& input : graph.nodes[i].inputs)
-        readers_[input].push_back(i);
-      for (const std::string& output : graph.nodes[i].outputs)
-        producers_.emplace(output, i);
-    }
-  }
+  explicit Finder(const Graph& graph) : graph_(graph), dataflow_(graph) {}
 
   std::vector<NormOfGroups> run() const {
     std::vector<NormOfGroups> found;
@@ -43,11 +37,12 @@ private:
     const Node& node = graph_.nodes[index];
     if (!node.domain.empty() || node.opType != "InstanceNormalization" || node.inputs.size() < 3)
       return std::nullopt;
-    auto view = producers_.find(node.inputs[0]);
-    std::optional<size_t> back = onlyReader(index, "Reshape");
-    if (view == producers_.end() || graph_.nodes[view->second].opType != "Reshape" || !back)
+    const std::optional<size_t> view = dataflow_.producerOf(node.inputs[0]),
+                                back = onlyReader(index, "Reshape");
+    if (!view || graph_.nodes[*view].opType != "Reshape" || !back)
       return std::nullopt;
-    NormOfGroups norm{.norm = index};
+    NormOfGroups norm;
+    norm.norm = index;
     norm.scale = onlyReader(*back, "Mul");
     if (norm.scale) {
       norm.scaleOperand = otherOperand(*norm.scale, *back);
@@ -68,12 +63,11 @@ private:
   /// The node that reads the result of node `index`, if it is of type `op` and no other one does.
   std::optional<size_t> onlyReader(size_t index, std::string_view op) const {
     const std::string& value = graph_.nodes[index].outputs.front();
-    auto readers = readers_.find(value);
-    if (readers == readers_.end() || readers->second.size() != 1 ||
-        graph_.nodes[readers->second.front()].opType != op ||
+    const std::vector<Read>& reads = dataflow_.readsOf(value);
+    if (reads.size() != 1 || graph_.nodes[reads.front().node].opType != op ||
         std::ranges::any_of(graph_.outputs, [&](const Port& out) { return out.name == value; }))
       return std::nullopt;
-    return readers->second.front();
+    return reads.front().node;
   }
 
   size_t otherOperand(size_t index, size_t producer) const {
@@ -88,13 +82,12 @@ private:
     if (tensor == graph_.initializers.end() || !isUniform(tensor->second))
       return false;
     return tensor->second.fromConstantNode ||
-           (isConverted_ && (isAnonymous(name) || readers_.at(name).size() > 1));
+           (isConverted_ && (isAnonymous(name) || dataflow_.readsOf(name).size() > 1));
   }
 
   const Graph& graph_;
+  const Dataflow dataflow_;
   const bool isConverted_ = isConverted(graph_);
-  std::map<std::string, std::vector<size_t>> readers_;
-  std::map<std::string, size_t> producers_;
 };
 
 /// Erases an initializer that nobody reads any more.

@@ -23,42 +23,30 @@ bool passesOn(const Node& node) {
 
 } // namespace
 
-RecurrentReads::RecurrentReads(const Graph& graph) : graph_(graph) {
-  if (std::ranges::none_of(graph.nodes, isRecurrent))
-    return;
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    for (const std::string& output : graph.nodes[i].outputs)
-      producer_.emplace(output, i);
-    for (size_t k = 0; k < graph.nodes[i].inputs.size(); ++k)
-      firstRead_.emplace(graph.nodes[i].inputs[k], Read{i, k});
-  }
-}
-
-std::optional<RecurrentPart> RecurrentReads::partOf(size_t node, size_t operand) const {
+std::optional<RecurrentPart> RecurrentReads::partOf(Read read) const {
   std::vector<size_t> place;
   bool isGate = false;
   for (int steps = 0; steps < kLongestWay; ++steps) {
-    const Node& reader = graph_.nodes[node];
+    const Node& reader = graph_.nodes[read.node];
     if (isRecurrent(reader)) {
-      if (operand < kInputMatrix || operand > kRecurrentBias)
+      if (read.operand < kInputMatrix || read.operand > kRecurrentBias)
         return std::nullopt;
-      place.push_back(operand);
+      place.push_back(read.operand);
       std::ranges::reverse(place);
-      return RecurrentPart{node, std::move(place)};
+      return RecurrentPart{read.node, std::move(place)};
     }
     if (reader.opType == "Concat") {
       if (!isGate)
-        place.push_back(operand);
+        place.push_back(read.operand);
       isGate = false;
-    } else if (operand != 0 || !passesOn(reader)) {
+    } else if (read.operand != 0 || !passesOn(reader)) {
       return std::nullopt;
     }
     isGate |= reader.opType == "Slice";
-    const auto next = firstRead_.find(reader.outputs.front());
-    if (next == firstRead_.end())
+    const std::vector<Read>& next = dataflow_.readsOf(reader.outputs.front());
+    if (next.empty())
       return std::nullopt;
-    node = next->second.node;
-    operand = next->second.operand;
+    read = next.front();
   }
   return std::nullopt;
 }
@@ -74,10 +62,10 @@ std::string RecurrentReads::matrixBeside(const RecurrentPart& part) const {
   for (int steps = 0; steps < kLongestWay; ++steps) {
     if (graph_.initializers.contains(value))
       return value;
-    const auto at = producer_.find(value);
-    if (at == producer_.end())
+    const std::optional<size_t> producer = dataflow_.producerOf(value);
+    if (!producer)
       return {};
-    const Node& before = graph_.nodes[at->second];
+    const Node& before = graph_.nodes[*producer];
     const bool joins = before.opType == "Concat";
     if (!joins && !passesOn(before))
       return {};

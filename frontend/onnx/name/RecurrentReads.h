@@ -4,7 +4,7 @@
 // cut, it is one.
 #pragma once
 
-#include "frontend/onnx/read/Graph.h"
+#include "frontend/onnx/name/Dataflow.h"
 
 namespace titan::frontend {
 
@@ -19,10 +19,12 @@ struct RecurrentPart {
 
 class RecurrentReads {
 public:
-  explicit RecurrentReads(const Graph& graph);
+  /// Both outlive it.
+  RecurrentReads(const Graph& graph, const Dataflow& dataflow)
+      : graph_(graph), dataflow_(dataflow) {}
 
-  /// Of operand `operand` of a node; nothing: it is no part of W, R or B.
-  std::optional<RecurrentPart> partOf(size_t node, size_t operand) const;
+  /// Nothing: it is no part of W, R or B.
+  std::optional<RecurrentPart> partOf(Read read) const;
   /// The initializer of the recurrent matrix beside the part, of the same direction: what tells
   /// layers apart. Empty: there is none.
   std::string matrixBeside(const RecurrentPart& part) const;
@@ -30,13 +32,8 @@ public:
   std::string nameOf(const RecurrentPart& part) const;
 
 private:
-  struct Read {
-    size_t node, operand;
-  };
-
   const Graph& graph_;
-  std::map<std::string, size_t> producer_;
-  std::map<std::string, Read> firstRead_;
+  const Dataflow& dataflow_;
 };
 
 } // namespace titan::frontend

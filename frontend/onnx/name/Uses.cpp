@@ -1,5 +1,6 @@
 #include "frontend/onnx/name/Uses.h"
 
+#include "frontend/onnx/name/Dataflow.h"
 #include "frontend/onnx/name/FxArguments.h"
 #include "frontend/onnx/name/NormsOfGroups.h"
 #include "frontend/onnx/name/SourceModel.h"
@@ -141,11 +142,7 @@ constexpr int kLongestChain = 64;
 
 class UseFinder {
 public:
-  explicit UseFinder(const Graph& graph) : graph_(graph), gradients_(graph) {
-    for (size_t i = 0; i < graph.nodes.size(); ++i)
-      for (size_t k = 0; k < graph.nodes[i].inputs.size(); ++k)
-        if (graph.nodes[i].hasInput(k))
-          readers_[graph.nodes[i].inputs[k]].emplace_back(i, k);
+  explicit UseFinder(const Graph& graph) : graph_(graph), dataflow_(graph), gradients_(graph) {
     findData();
     findFromInputs();
     for (const NormOfGroups& norm : normsOfGroups(graph)) {
@@ -210,11 +207,11 @@ private:
   bool onlyAngles(const std::string& value, std::set<std::string>& seen) {
     if (!seen.insert(value).second)
       return true;
-    auto readers = readers_.find(value);
-    if (readers == readers_.end() || seen.size() > kLongestChain)
+    const std::vector<Read>& reads = dataflow_.readsOf(value);
+    if (reads.empty() || seen.size() > kLongestChain)
       return false;
-    for (auto [index, operand] : readers->second) {
-      const Node& node = graph_.nodes[index];
+    for (const Read& read : reads) {
+      const Node& node = graph_.nodes[read.node];
       if (node.opType == "Shape" || node.opType == "Cos" || node.opType == "Sin")
         continue;
       for (const std::string& output : node.outputs)
@@ -229,7 +226,7 @@ private:
               TensorUses& out) {
     if (steps == 0)
       return;
-    for (auto [index, operand] : readers_[value]) {
+    for (const auto [index, operand] : dataflow_.readsOf(value)) {
       const Node& node = graph_.nodes[index];
       Use use{index, operand, roleOf(node, operand, shape.size())};
       if (auto known = roles_.find({index, operand}); known != roles_.end())
@@ -272,8 +269,8 @@ private:
   }
 
   const Graph& graph_;
+  const Dataflow dataflow_;
   const GradientPaths gradients_;
-  std::map<std::string, std::vector<std::pair<size_t, size_t>>> readers_;
   std::set<std::string> data_, fromInputs_;
   std::map<std::pair<size_t, size_t>, Role> roles_; ///< that the node alone does not tell
 };
