@@ -223,27 +223,6 @@ std::vector<std::string> notesOfModule(ModuleOp module) {
   return notes.lines();
 }
 
-static constexpr NoteCause kPerhapsFoldedNorm = {
-    "the weight of {} was computed by the exporter, perhaps from a batch norm too, which "
-    "model.mode = \"train\" does not bring back: export after train(), or with "
-    "do_constant_folding=False",
-    "the weights of {} convolutions were computed by the exporter, perhaps from batch norms too, "
-    "which model.mode = \"train\" does not bring back: export after train(), or with "
-    "do_constant_folding=False: {}"};
-
-/// The legacy exporter folds a norm into the convolution before it, where it exports for
-/// evaluation.
-static void noteFoldedNorms(Notes& notes, const Graph& graph, const NameTable& names) {
-  for (const Node& node : graph.nodes) {
-    if (!node.domain.empty() || (node.opType != "Conv" && node.opType != "ConvTranspose") ||
-        !node.hasInput(1))
-      continue;
-    const NamedTensor* weight = names.find(node.inputs[1]);
-    if (weight && weight->isPart)
-      notes.add(kPerhapsFoldedNorm, node.shown());
-  }
-}
-
 /// TensorFlow optimizes what tf2onnx reads, and keeps no list of variables.
 static void noteFrozenGraph(Notes& notes, const Graph& graph) {
   if (graph.fromTensorFlow())
@@ -262,9 +241,7 @@ std::vector<std::string> notesOf(const Graph& graph, const NameTable& names, con
   noteLowestMasks(all, graph);
   noteInstanceStatistics(all, graph);
   noteCumulativeStatistics(all, graph, recipe.model.mode == "train");
-  if (recipe.model.mode == "train")
-    noteFoldedNorms(all, graph, names);
-  else
+  if (recipe.model.mode != "train")
     noteFixedStatistics(all, graph);
   return all.lines();
 }

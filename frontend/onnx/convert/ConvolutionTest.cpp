@@ -121,25 +121,23 @@ TEST_F(ConvolutionTest, AFoldedNormIsKnownByItsRule) {
   }
 }
 
-// Training mode cannot bring a folded norm back; whether there was one, a legacy export does not
-// say.
-TEST_F(ConvolutionTest, TrainingModeNotesWhatMayHoldANorm) {
+// A legacy export does not say that it folded a norm, but no other folding computes both operands.
+TEST_F(ConvolutionTest, TrainingModeRefusesWhatMayHoldANorm) {
   ModelBuilder model;
-  model.input("x", {-1, 2, 5}).output("y");
-  model.floats("onnx::Conv_7", {2, 2, 1}, {1, 2, 3, 4});
-  model.floats("last.weight", {2, 2, 1}, {1, 2, 3, 4});
-  model.node("Conv", {"x", "onnx::Conv_7"}, {"h"}, "/conv/Conv");
-  model.node("Conv", {"h", "last.weight"}, {"y"}, "/last/Conv");
+  model.input("x", {-1, 2, 5}).output("y").floats("last.bias", {2}, {1, 2});
+  for (const char* name : {"onnx::Conv_7", "onnx::Conv_9"})
+    model.floats(name, {2, 2, 1}, {1, 2, 3, 4});
+  model.floats("onnx::Conv_8", {2}, {1, 2});
+  model.node("Conv", {"x", "onnx::Conv_7", "onnx::Conv_8"}, {"h"}, "/conv/Conv");
+  model.node("Conv", {"h", "onnx::Conv_9", "last.bias"}, {"y"}, "/last/Conv"); // a weight norm
   model.model.set_producer_name("pytorch");
-  const std::string about = "the weight of node '/conv/Conv' (Conv) was computed by the exporter, "
-                            "perhaps from a batch norm too";
-  const auto isNoted = [&](const Recipe& recipe) {
-    return llvm::any_of(notes(model, recipe),
-                        [&](const std::string& note) { return note.starts_with(about); });
-  };
-  EXPECT_FALSE(isNoted(recipe_));
+  EXPECT_HAS(import(model), "titan.convolution");
   recipe_.model.mode = "train";
-  EXPECT_TRUE(isNoted(recipe_));
+  const std::string said = import(model);
+  EXPECT_HAS(said,
+             "node '/conv/Conv' (Conv): the exporter computed its weight and bias, as it does "
+             "of a batch norm, which model.mode = \"train\" cannot bring back");
+  EXPECT_LACKS(said, "/last/Conv");
 }
 
 TEST_F(ConvolutionTest, EachFoldedNormIsNamed) {

@@ -42,6 +42,15 @@ std::string unsupported(const Node& node) {
   return "the op is not supported";
 }
 
+/// The legacy exporter folds a batch norm into the weight and the bias of the convolution before.
+/// The file does not say that it did, but what else it folds leaves one of the two as it is.
+bool mayHoldNorm(const Node& node, const NameTable& names) {
+  if (!node.domain.empty() || node.opType != "Conv" || !node.hasInput(2))
+    return false;
+  const NamedTensor *weight = names.find(node.inputs[1]), *bias = names.find(node.inputs[2]);
+  return weight && weight->isPart && bias && bias->isPart;
+}
+
 } // namespace
 
 std::vector<Known> NodeConverter::operandsOf(const Node& node) const {
@@ -83,6 +92,12 @@ void NodeConverter::convert(const Node& node) {
                               "parameters of the source then: export with torch.onnx.export(..., "
                               "dynamo=True, optimize=False)",
                               node.shown()));
+  if (recipe_.model.mode == "train" && mayHoldNorm(node, names_))
+    return fail(node, Error::badInput(
+                          "{}: the exporter computed its weight and bias, as it does of a batch "
+                          "norm, which model.mode = \"train\" cannot bring back: export after "
+                          "train(), or with do_constant_folding=False",
+                          node.shown()));
   if (!complete)
     return;
   std::string path = pathOf(node);
