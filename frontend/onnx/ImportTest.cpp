@@ -252,6 +252,21 @@ TEST_F(ImportTest, BindsTheBatchAndOtherDimensions) {
   EXPECT_HAS(import(model), "no input has a dimension 'sec'; there are: N, seq");
 }
 
+// Recurrent layers of PyTorch have their samples in dimension 1 unless they are told otherwise.
+TEST_F(ImportTest, SamplesBehindTheFirstDimensionAreToBeTransposed) {
+  ModelBuilder states;
+  states.input("x", {-1, 4}).input("h0", {2, -1}).output("y").node("Relu", {"x"}, {"y"});
+  EXPECT_HAS(import(states),
+             "input 'h0': dimension 1 is 'N', the samples of input 'x': they have "
+             "to be dimension 0 of every input, so transpose this one in the model");
+
+  ModelBuilder timeMajor;
+  timeMajor.input("x", {7, -1, 4}).output("y").node("Relu", {"x"}, {"y"});
+  EXPECT_HAS(import(timeMajor), "bind it with model.dims = { N = ... }; samples have to be "
+                                "dimension 0 of every input, so if it counts them, transpose the "
+                                "input in the model");
+}
+
 TEST_F(ImportTest, RewritesABakedBatch) {
   recipe_.batch.micro = 16;
   std::string text = importFile("tied-legacy-eval.onnx").take();

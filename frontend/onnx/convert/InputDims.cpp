@@ -3,6 +3,33 @@
 #include <set>
 
 namespace titan::frontend {
+namespace {
+
+/// Dimension `d` of an input, behind the first, has a symbol that the recipe does not bind. To bind
+/// it is of no use where it counts samples, as in the states [layers, batch, width] of a recurrent
+/// layer.
+Error unbound(const Graph& graph, const Port& port, size_t d) {
+  const std::string& symbol = (*port.dims)[d].symbol;
+  const std::string where =
+      fmt::format("input '{}': dimension {} is '{}'", printable(port.name), d, printable(symbol));
+  bool isBatchKnown = false;
+  for (const Port& other : graph.inputs) {
+    if (!other.dims || other.dims->empty() || other.dims->front().extent)
+      continue;
+    isBatchKnown = true;
+    if (&other != &port && !symbol.empty() && other.dims->front().symbol == symbol)
+      return Error::badInput("{}, the samples of input '{}': they have to be dimension 0 of every "
+                             "input, so transpose this one in the model",
+                             where, printable(other.name));
+  }
+  return Error::badInput("{}: bind it with model.dims = {{ {} = ... }}{}", where,
+                         symbol.empty() ? "name" : printable(symbol),
+                         isBatchKnown ? ""
+                                      : "; samples have to be dimension 0 of every input, so if it "
+                                        "counts them, transpose the input in the model");
+}
+
+} // namespace
 
 Result<BoundInputs> bindInputs(const Graph& graph, const Recipe& recipe) {
   const auto& bindings = recipe.model.dims;
@@ -31,9 +58,7 @@ Result<BoundInputs> bindInputs(const Graph& graph, const Recipe& recipe) {
         continue;
       }
       if (d != 0)
-        return Error::badInput(
-            "input '{}': dimension {} is '{}': bind it with model.dims = {{ {} = ... }}", shown, d,
-            printable(dim.symbol), dim.symbol.empty() ? "name" : printable(dim.symbol));
+        return unbound(graph, port, d);
       // The legacy exporter gives the batch of every input a symbol of its own; an expression of
       // another symbol is no batch.
       if (dim.symbol.find_first_of(" +-*/()") != std::string::npos)
