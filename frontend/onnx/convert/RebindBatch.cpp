@@ -129,8 +129,11 @@ private:
       if (dim < 0 || batchDims_.contains(operand))
         continue;
       Value wide = widened(op, operand, {dim, inner});
-      if (!wide)
-        return refuse(op, "holds a tensor of the exported batch");
+      if (!wide) {
+        Operation* draw = from_ == 1 ? drawOf(operand) : nullptr;
+        return draw ? refuse(draw, "draws numbers of one sample or of all, which nothing tells")
+                    : refuse(op, "holds a tensor of the exported batch");
+      }
       op->setOperand(static_cast<unsigned>(i), wide);
     }
     for (auto [i, result] : llvm::enumerate(op->getResults())) {
@@ -332,7 +335,7 @@ private:
     auto type = ir::tensorType(value);
     SmallVector<int64_t> shape(type.getShape());
     bool single = shape[at.dim] == 1;
-    if (single && isDrawn(value))
+    if (single && drawOf(value))
       return {}; // one number for each sample, or one for all of them?
     shape[at.dim] = shape[at.dim] / from_ * to_;
     auto constant = value.getDefiningOp<ir::ConstantOp>();
@@ -355,7 +358,7 @@ private:
       return widenedConstant(b, elements, at);
     if (auto join = value.getDefiningOp<ir::ConcatOp>(); join && !single && isRepeated(join, at))
       return repeated(b, join.getInputs().front(), spreadOf(type.getShape(), at));
-    if (from_ == 1 && !isDrawn(value))
+    if (from_ == 1 && !drawOf(value))
       return repeated(b, value, spreadOf(type.getShape(), at));
     return value.getDefiningOp<ir::ReshapeOp>() || value.getDefiningOp<ir::BroadcastOp>()
                ? Value()
@@ -373,20 +376,23 @@ private:
                                              first, other, OperationEquivalence::IgnoreLocations));
     };
     return static_cast<int64_t>(join.getDim()) == at.dim && llvm::all_of(inputs, isTheFirst) &&
-           static_cast<int64_t>(inputs.size()) == from_ && !isDrawn(inputs.front());
+           static_cast<int64_t>(inputs.size()) == from_ && !drawOf(inputs.front());
   }
 
-  /// Is `value`, which does not depend on the batch, made of random numbers?
-  bool isDrawn(Value value) {
+  /// The source of the random numbers that `value`, which does not depend on the batch, is made of;
+  /// null: it is made of none.
+  Operation* drawOf(Value value) {
     Operation* op = value.getDefiningOp();
     if (!op)
-      return false;
-    auto [entry, isNew] = drawn_.try_emplace(op, isa<ir::RandomOp>(op));
+      return nullptr;
+    auto [entry, isNew] = draws_.try_emplace(op, isa<ir::RandomOp>(op) ? op : nullptr);
     if (!isNew || entry->second)
       return entry->second;
-    const bool drawn =
-        llvm::any_of(op->getOperands(), [&](Value operand) { return isDrawn(operand); });
-    return drawn_[op] = drawn;
+    Operation* draw = nullptr;
+    for (Value operand : op->getOperands())
+      if (!draw)
+        draw = drawOf(operand);
+    return draws_[op] = draw;
   }
 
   /// What an op makes of operands that are the same for every sample: rows that it looks up by
@@ -482,8 +488,8 @@ private:
     double count = 1; ///< of its terms, in the exported batch
     bool isVariance = false;
   };
-  llvm::DenseMap<Value, Mean> means_;      ///< over the batch
-  llvm::DenseMap<Operation*, bool> drawn_; ///< what isDrawn() found
+  llvm::DenseMap<Value, Mean> means_;            ///< over the batch
+  llvm::DenseMap<Operation*, Operation*> draws_; ///< what drawOf() found
 };
 
 } // namespace

@@ -166,10 +166,20 @@ TEST_F(RebindBatchTest, RandomNumbersFollowTheirReaders) {
   ModelBuilder single;
   single.input("x", {1, 5}).output("y").integers("rows", {1, 1});
   single.node("ConstantOfShape", {"rows"}, {"zeros"});
-  single.node("RandomUniformLike", {"zeros"}, {"u"});
-  single.node("Concat", {"x", "u"}, {"y"}, "join");
-  ModelBuilder::setInt(*single.model.mutable_graph()->mutable_node(2), "axis", 1);
-  EXPECT_HAS(import(single), "node 'join' holds a tensor of the exported batch");
+  single.node("RandomUniformLike", {"zeros"}, {"u"}, "noise");
+  single.node("Exp", {"u"}, {"e"});
+  ModelBuilder::setInt(single.node("Concat", {"x", "e"}, {"y"}), "axis", 1);
+  EXPECT_HAS(
+      import(single),
+      "node 'noise' draws numbers of one sample or of all, which nothing tells: the exported "
+      "batch of 1 cannot become batch.micro = 8");
+}
+
+TEST_F(RebindBatchTest, AParameterOfEachSampleIsRefused) {
+  ModelBuilder model;
+  model.input("x", {2, 3}).output("y").floats("w", {2, 3}, {1, 2, 3, 4, 5, 6});
+  model.node("Add", {"x", "w"}, {"y"}, "add");
+  EXPECT_HAS(import(model), "node 'add' holds a tensor of the exported batch");
 }
 
 // The mean of what is drawn would have another deviation.
