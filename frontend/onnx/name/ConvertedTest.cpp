@@ -37,6 +37,20 @@ TEST_F(Converted, StraightThroughEstimatorsAreNoted) {
       << notes();
 }
 
+// The second call reads the statistics that the first one leaves.
+TEST_F(Converted, StatisticsOfANormThatIsCalledTwiceAreOne) {
+  for (const char* name : {"norm.weight", "norm.bias", "norm.running_mean", "norm.running_var"})
+    floats(name, {2}, {0.31f, 0.72f});
+  node("BatchNormalization",
+       {"x", "norm.weight", "norm.bias", "norm.running_mean", "norm.running_var"}, "once");
+  node("Identity", {"norm.running_mean"}, "mean");
+  node("Identity", {"norm.running_var"}, "variance");
+  node("BatchNormalization", {"once", "norm.weight", "norm.bias", "mean", "variance"}, "y");
+  read();
+  EXPECT_FALSE(graph_.initializers.contains("mean"));
+  EXPECT_FALSE(graph_.initializers.contains("variance"));
+}
+
 TEST_F(Converted, AMatrixIsCalledAfterTheBiasBesideItByAGuess) {
   floats("val_0", {2, 2}, kDrawn);
   floats("fc.bias", {2}, {0.5f, 0.25f});

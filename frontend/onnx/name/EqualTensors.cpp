@@ -141,7 +141,8 @@ private:
 } // namespace
 
 void separateEqualTensors(Graph& graph) {
-  if (graph.fromPyTorch())
+  // What torch.export writes as an Identity is a value of the source.
+  if (graph.fromPyTorch() && !isConverted(graph))
     EqualTensors(graph).separate();
 }
 
