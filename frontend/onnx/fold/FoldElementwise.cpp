@@ -176,6 +176,18 @@ HostTensor cast(const HostTensor& x, DType dtype) {
   return out;
 }
 
+/// Between the operands behind the first, either of which may be absent.
+std::optional<HostTensor> clip(const HostInputs& inputs, int64_t largest) {
+  std::optional<HostTensor> clipped = *inputs[0];
+  for (size_t i = 1; i < inputs.size() && clipped; ++i) {
+    Node bound;
+    bound.opType = i == 1 ? "Max" : "Min";
+    if (inputs[i])
+      clipped = binary(bound, *clipped, *inputs[i], largest);
+  }
+  return clipped;
+}
+
 std::optional<HostTensor> where(const HostTensor& condition, const HostTensor& x,
                                 const HostTensor& y, int64_t largest) {
   std::optional<Shape> both = broadcastShape(x.shape, y.shape);
@@ -208,6 +220,8 @@ Folded foldElementwise(const Node& node, const HostInputs& inputs, int64_t large
   }
   if (inputs.size() == 1 && op != "Sum" && op != "Max" && op != "Min")
     return result(unary(node, *inputs[0]));
+  if (op == "Clip")
+    return result(clip(inputs, largest));
   for (const HostTensor* input : inputs)
     if (!input)
       return nothing();

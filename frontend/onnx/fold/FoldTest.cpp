@@ -80,6 +80,17 @@ TEST(Fold, BroadcastsElementwise) {
             (Values{1, -1}));
 }
 
+// Convolutions that pad as TensorFlow does clamp what is missing of the last window.
+TEST(Fold, ClipsBetweenBoundsThatMayBeAbsent) {
+  const HostTensor data = list({-2, 1, 7}), low = number(0), high = number(4);
+  auto clip = [&](const HostTensor* from, const HostTensor* to) {
+    return fold(node("Clip"), {&data, from, to}).take()->front().integers;
+  };
+  EXPECT_EQ(clip(&low, &high), (Values{0, 1, 4}));
+  EXPECT_EQ(clip(&low, nullptr), (Values{0, 1, 7}));
+  EXPECT_EQ(clip(nullptr, &high), (Values{-2, 1, 4}));
+}
+
 TEST(Fold, IntegersWrapAndDivisionsByZeroAreLeft) {
   EXPECT_EQ(run(node("Add"), {number(INT64_MAX), number(1)}).integers, (Values{INT64_MIN}));
   HostTensor one = number(1), zero = number(0);
