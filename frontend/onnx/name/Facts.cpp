@@ -22,7 +22,7 @@ Facts::Facts(const Graph& graph)
   }
   for (const std::string& name : graph.initializerOrder)
     if (!isMadeUp(name))
-      byMangled_.emplace(mangled(name), name);
+      byMangled_.emplace(fxNameOf(graph, name), name);
 }
 
 const std::string& Facts::nameInFile(const NamedTensor& tensor) const {

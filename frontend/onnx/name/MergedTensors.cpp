@@ -35,7 +35,7 @@ public:
       known_.insert(input.name);
     for (const auto& [name, tensor] : graph.initializers) {
       known_.insert(name);
-      elements_.emplace(mangled(name), elementCount(tensor.shape));
+      elements_.emplace(fxNameOf(graph, name), elementCount(tensor.shape));
     }
   }
 
@@ -122,12 +122,12 @@ private:
       return numberIn(tensor, name);
     // A norm that is called again reads its statistics through one.
     if (node.opType == "Identity" && readsItself(scope, name))
-      return mangled(name);
+      return fxNameOf(graph_, name);
     if (argument.isNone)
       return "%";
     // A fresh norm reads its bias as its mean, too.
     if (node.opType == "BatchNormalization" && k == kBatchCounter)
-      return mangled(name);
+      return fxNameOf(graph_, name);
     if (node.opType == "BatchNormalization") {
       std::string& firstCall = statistics_[{scope.module, k}];
       if (argument.lifted.size() == 1)
@@ -136,7 +136,7 @@ private:
         return firstCall;
     }
     if (readsItself(scope, name))
-      return mangled(name);
+      return fxNameOf(graph_, name);
     for (const FxOperand& value : argument.values)
       if (value.mangled == name)
         return "%" + name;
@@ -203,8 +203,8 @@ private:
                                                                               : std::string();
   }
 
-  static bool readsItself(const Scope& scope, const std::string& name) {
-    std::string own = mangled(name);
+  bool readsItself(const Scope& scope, const std::string& name) const {
+    std::string own = fxNameOf(graph_, name);
     return std::ranges::any_of(scope.operands,
                                [&](const FxOperand& operand) { return operand.mangled == own; });
   }
@@ -213,7 +213,7 @@ private:
   std::optional<std::string> ownIdentity(const std::string& name) const {
     bool isSource = graph_.signature.known() ? graph_.signature.byName(name) != nullptr
                                              : parameters_.contains(mangled(name));
-    return isSource ? std::optional(mangled(name)) : std::nullopt;
+    return isSource ? std::optional(fxNameOf(graph_, name)) : std::nullopt;
   }
 
   Graph& graph_;

@@ -80,7 +80,7 @@ void listSource(Naming& naming) {
   std::vector<ListedTensor>& listed = naming.table.listed;
   for (const SourceTensor& source : facts.signature().tensors())
     listed.push_back({stripWrapperSegments(source.name), source.parameter, source.persistent,
-                      facts.fxKinds().contains(mangled(source.name))});
+                      facts.fxKinds().contains(source.mangled)});
   if (facts.signature().known())
     return;
   std::map<std::string, std::string> known; // by mangled name

@@ -207,8 +207,14 @@ std::string pathOf(const Node& node) {
 std::string mangled(std::string_view name) {
   std::string out;
   for (unsigned char c : name)
-    out += std::isalnum(c) ? static_cast<char>(std::tolower(c)) : '_';
+    if ((c & 0xC0) != 0x80) // no further byte of a character
+      out += std::isalnum(c) ? static_cast<char>(std::tolower(c)) : '_';
   return out;
+}
+
+std::string fxNameOf(const Graph& graph, std::string_view name) {
+  const SourceTensor* source = graph.signature.byName(name);
+  return source ? source->mangled : mangled(name);
 }
 
 bool encloses(std::string_view module, std::string_view inner) {

@@ -18,7 +18,7 @@ namespace titan::frontend {
 /// What an fx node reads: a lifted input, `%p_enc_0_weight`, or another node's value, `%add_1`.
 struct FxOperand {
   char kind = 'p';     ///< p: parameter, b: buffer, c: constant; v: a value
-  std::string mangled; ///< "enc_0_weight": lower case, all but letters and digits written as `_`
+  std::string mangled; ///< "enc_0_weight", in lower case
   int position = 0;    ///< among the positional arguments; -1: a keyword argument
 };
 
@@ -45,8 +45,11 @@ struct Scope {
 Scope scopeOf(const Node& node);
 /// What the node's ops are called in remarks: the module path, else the node's own name.
 std::string pathOf(const Node& node);
-/// `name` as torch.export mangles it into a placeholder.
+/// `name` as torch.export mangles it into a placeholder: all but letters and digits written as `_`.
 std::string mangled(std::string_view name);
+/// What fx nodes call the tensor `name`. The signature tells it where `mangled` does not: a leading
+/// `self_` is left out, and of `W` and `w` the second is `w_1`.
+std::string fxNameOf(const Graph& graph, std::string_view name);
 /// Is `module` equal to `inner`, or a module around it?
 bool encloses(std::string_view module, std::string_view inner);
 /// Is one of the modules in the other, as likely where one uses a parameter of the other?

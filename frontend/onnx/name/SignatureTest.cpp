@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 namespace titan::frontend {
@@ -51,6 +52,30 @@ TEST(Signature, ListsParametersAndBuffersInModuleOrder) {
   EXPECT_FALSE(signature.byName("inv_freq")->persistent);
   EXPECT_EQ(signature.byName("idx"), nullptr);
   EXPECT_FALSE(Signature::parse("p_: PARAMETER target='").known());
+}
+
+TEST(Signature, TellsWhatFxNodesCallATensor) {
+  ModelBuilder model(20);
+  model.model.set_producer_name("pytorch");
+  model.input("x", {2}).output("y");
+  const std::vector<std::array<std::string, 2>> tensors = {
+      {"self_attn.weight", "attn_weight"}, {"W", "w"}, {"w", "w_1"}, {"β.weight", "__weight"}};
+  std::string value = "x", signature;
+  for (const auto& [name, mangled] : tensors) {
+    model.floats(name, {2}, {1, 2});
+    const std::string result = &name == &tensors.back()[0] ? "y" : "after_" + mangled;
+    auto& node = model.node("Mul", {value, name}, {result});
+    ModelBuilder::setSource(node, "", "mul.Tensor", "%" + value + ", %p_" + mangled);
+    signature += "p_" + mangled + ": PARAMETER target='" + name + "'\n";
+    value = result;
+  }
+  model.signature(signature);
+  Graph graph = parseGraph(model.bytes(), "m.onnx", "").take();
+  NameTable names = nameTensors(graph).take();
+  EXPECT_EQ(names.tensors.size(), tensors.size());
+  for (const auto& [name, mangled] : tensors)
+    EXPECT_EQ(names.find(name)->name, name);
+  EXPECT_TRUE(names.notes.lines().empty());
 }
 
 TEST(Signature, ATransposedCopyOfATiedWeightIsThatWeight) {

@@ -41,10 +41,11 @@ Signature Signature::parse(const std::string& text) {
     if (!isText(name) || signature.byName(name))
       continue;
     bool persistent = line.find("persistent=False", end) == std::string::npos;
-    signature.byMangled_.emplace(lowered(std::string_view(line).substr(2, colon - 2)),
-                                 signature.tensors_.size());
+    std::string mangled = lowered(std::string_view(line).substr(2, colon - 2));
+    signature.byMangled_.emplace(mangled, signature.tensors_.size());
     signature.byName_.emplace(name, signature.tensors_.size());
-    signature.tensors_.push_back({std::move(name), kind == "PARAMETER", persistent});
+    signature.tensors_.push_back(
+        {std::move(name), std::move(mangled), kind == "PARAMETER", persistent});
   }
   return signature;
 }

@@ -12,13 +12,14 @@
 namespace titan::frontend {
 
 struct SourceTensor {
-  std::string name; ///< "wte.weight"
+  std::string name;    ///< "wte.weight"
+  std::string mangled; ///< what fx nodes call it, lower case, without its prefix: "wte_weight"
   bool parameter = true;
   bool persistent = true; ///< a buffer that state_dict() has
   bool written = false;   ///< a buffer that each forward writes, as the model was exported
 };
 
-/// By the name that fx nodes use, without its prefix: "wte_weight". In module order.
+/// In module order.
 class Signature {
 public:
   static Signature parse(const std::string& text);
@@ -26,7 +27,6 @@ public:
   bool known() const { return !tensors_.empty(); }
   const std::vector<SourceTensor>& tensors() const { return tensors_; }
   const SourceTensor* byName(std::string_view name) const;
-  /// `mangled`: lower case, all but letters and digits written as `_`.
   const SourceTensor* byMangled(const std::string& mangled) const;
   /// The position in module order; past the end for names that are not listed.
   size_t position(std::string_view name) const;
