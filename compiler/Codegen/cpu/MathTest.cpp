@@ -179,6 +179,10 @@ TEST(Functions, LimitsAreKept) {
                               {"atan", -infinity, static_cast<double>(-1.57079633F)},
                               {"atan", 1e-30, static_cast<double>(1e-30F)},
                               {"atan", NAN, NAN},
+                              {"sin", -0.0, 0.0},
+                              {"sin", 1e-30, static_cast<double>(1e-30F)},
+                              {"sin", infinity, NAN},
+                              {"cos", NAN, NAN},
                               {"tanh", infinity, 1.0},
                               {"tanh", -infinity, -1.0},
                               {"erf", infinity, 1.0},
@@ -195,11 +199,29 @@ TEST(Functions, LimitsAreKept) {
   }
 }
 
+TEST(Functions, AnglesMayBeLarge) {
+  for (auto [op, reference] : {std::pair{"sin", +[](double x) { return std::sin(x); }},
+                               {"cos", +[](double x) { return std::cos(x); }}})
+    for (double magnitude : {1e6, 1e7, 1e8, 1e9}) {
+      constexpr int64_t count = 1003;
+      Elements in(count);
+      for (int64_t i = 0; i < count; ++i)
+        in[i] = static_cast<float>(magnitude * (2 * i - count) / count);
+      KernelCase kernel = kernelOf(op, count);
+      kernel.setIn(0, in);
+      const Elements out = decode("f32", kernel.run()[0]);
+      for (int64_t i = 0; i < count; ++i)
+        ASSERT_NEAR(out[i], reference(in[i]), 1e-5) << op << "(" << in[i] << ")";
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Functions,
                          ::testing::Values(FunctionSpec{"exp", std::exp, -87, 88, 2},
                                            FunctionSpec{"expm1", std::expm1, -20, 88, 4},
                                            FunctionSpec{"log", std::log, 1e-6, 1e4, 2},
                                            FunctionSpec{"atan", std::atan, -50, 50, 4},
+                                           FunctionSpec{"sin", std::sin, -1e5, 1e5, 2},
+                                           FunctionSpec{"cos", std::cos, -1e5, 1e5, 2},
                                            FunctionSpec{"tanh", std::tanh, -12, 12, 6},
                                            FunctionSpec{"erf", std::erf, -5, 5, 5},
                                            FunctionSpec{"log1p", std::log1p, -0.9, 100, 4},
