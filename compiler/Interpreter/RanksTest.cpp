@@ -331,7 +331,7 @@ TEST_F(Ranks, CollectivesThatDifferDoNotMeet) {
 TEST_F(Ranks, ARankThatFailsEndsAll) {
   func::FuncOp f = parse(four, R"(func.func @f(%x: tensor<1xi64>) -> tensor<1xi64> {
     %a = dist.all_reduce sum %x axes ["shard"] order rank : tensor<1xi64> to tensor<1xi64>
-    %y = titan.div %a, %x : tensor<1xi64>
+    %y = arith.divsi %a, %x : tensor<1xi64>
     %b = dist.all_reduce sum %y axes ["shard"] order rank : tensor<1xi64> to tensor<1xi64>
     return %b : tensor<1xi64>
   })");

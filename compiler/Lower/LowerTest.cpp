@@ -39,6 +39,22 @@ void expectEqualRuns(ModuleOp module, const Instance& instance) {
   }
 }
 
+TEST_F(Lower, IntegersAreDividedByZeroAndMinusOne) {
+  const std::string text = R"(func.func @f(%x: $T, %y: $T) -> ($T, $T) {
+    %least = titan.constant dense<$LEAST> : $T
+    %one = titan.constant dense<1> : $T
+    %less = titan.sub %y, %one : $T
+    %a = titan.div %x, %y : $T
+    %b = titan.div %least, %less : $T
+    return %a, %b : $T, $T
+  })";
+  for (auto [type, least] : {std::pair{"i32", "-2147483648"}, {"i8", "-128"}, {"ui8", "255"}}) {
+    SCOPED_TRACE(type);
+    const std::string tensor = std::string("tensor<6x") + type + ">";
+    expectEquivalent(*parse(replaceAll(replaceAll(text, "$T", tensor), "$LEAST", least)));
+  }
+}
+
 TEST_F(Lower, EveryOpKeepsItsMeaning) {
   interpreter::testing::OpInstances instances(
       interpreter::testing::moduleRegistry(registerLowerInterfaces));

@@ -97,6 +97,7 @@ LogicalResult convert(ConvertOp op, Frame& frame) {
   return success();
 }
 
+/// Of integers 0 by zero, and the least number by -1 wraps.
 LogicalResult divide(DivOp op, Frame& frame) {
   Tensor result = frame.get(op.getLhs());
   const Tensor& divisor = frame.get(op.getRhs());
@@ -104,11 +105,8 @@ LogicalResult divide(DivOp op, Frame& frame) {
     for (auto [x, y] : llvm::zip_equal(result.mutableFloats(), divisor.floats()))
       x /= y;
   } else {
-    for (auto [x, y] : llvm::zip_equal(result.mutableIntegers(), divisor.integers())) {
-      if (y == 0)
-        return op.emitOpError("divides the integer ") << x << " by zero";
-      x = y == -1 ? static_cast<int64_t>(0 - static_cast<uint64_t>(x)) : x / y;
-    }
+    for (auto [x, y] : llvm::zip_equal(result.mutableIntegers(), divisor.integers()))
+      x = y == 0 ? 0 : y == -1 ? static_cast<int64_t>(0 - static_cast<uint64_t>(x)) : x / y;
   }
   frame.set(op, std::move(result));
   return success();

@@ -89,6 +89,23 @@ LogicalResult arithmetic(Operation* op, LoweringBuilder& lowering) {
   });
 }
 
+/// Of integers: 0 by zero, and the least number by -1 wraps. The instructions trap at both.
+Value integerQuotient(Body& b, Value x, Value y, bool noSign) {
+  const auto number = [&](int64_t value) { return b.integer(y.getType(), value); };
+  const auto isNumber = [&](int64_t value) {
+    return b.compare(CmpIPredicate::eq, y, number(value));
+  };
+  Value isZero = isNumber(0), divisor = b.select(isZero, number(1), y), quotient;
+  if (noSign) {
+    quotient = b.create<arith::DivUIOp>(x, divisor);
+  } else {
+    Value isMinusOne = isNumber(-1);
+    quotient = b.create<arith::DivSIOp>(x, b.select(isMinusOne, number(1), divisor));
+    quotient = b.select(isMinusOne, b.create<arith::SubIOp>(number(0), x), quotient);
+  }
+  return b.select(isZero, number(0), quotient);
+}
+
 template <typename MathOp> LogicalResult function(Operation* op, LoweringBuilder& lowering) {
   return unary(op, lowering, [](Body& b, Value x) { return b.create<MathOp>(x); });
 }
@@ -232,7 +249,10 @@ struct Rules {
     return arithmetic<arith::MulFOp, arith::MulIOp, arith::MulIOp>(op, l);
   }
   static LogicalResult lower(ir::DivOp op, LoweringBuilder& l) {
-    return arithmetic<arith::DivFOp, arith::DivSIOp, arith::DivUIOp>(op, l);
+    bool noSign = isUnsigned(op.getLhs());
+    return binary(op, l, [&](Body& b, Value x, Value y) {
+      return isFloat(x) ? b.div(x, y) : integerQuotient(b, x, y, noSign);
+    });
   }
   static LogicalResult lower(ir::MaxOp op, LoweringBuilder& l) {
     return arithmetic<arith::MaximumFOp, arith::MaxSIOp, arith::MaxUIOp>(op, l);
