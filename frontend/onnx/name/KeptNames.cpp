@@ -78,6 +78,13 @@ static bool isOfWrittenNorm(const Facts& facts, const NamedTensor& tensor) {
          });
 }
 
+/// Is it a matrix of an Einsum? One of zeros and ones is no mask there: weights start as the
+/// identity.
+static bool isOfProduct(const Facts& facts, const NamedTensor& tensor) {
+  return std::ranges::any_of(facts.usesOf(tensor).uses,
+                             [&](const Use& use) { return facts.nodeOf(use).opType == "Einsum"; });
+}
+
 /// The kind of a tensor that has kept its name and takes part in floating arithmetic. state_dict()
 /// lists parameters and buffers alike, and so does the TorchScript exporter; what torch.nn's layers
 /// call weight and bias are parameters.
@@ -108,7 +115,7 @@ static void classifyLegacy(const Facts& facts, NamedTensor& tensor) {
       tensor.doubt = &kPerhapsValue;
     return;
   }
-  if (tensor.role == Role::Other && isPattern(file))
+  if (tensor.role == Role::Other && isPattern(file) && !isOfProduct(facts, tensor))
     tensor.kind = TensorKind::Buffer;
   else
     tensor.doubt = &kPerhapsBuffer;

@@ -191,6 +191,16 @@ TEST(LegacyFolds, BuffersInArithmeticAreNoted) {
                          "tell: --names can say kind = \"buffer\"\n");
 }
 
+TEST(LegacyFolds, AMatrixOfAProductThatStartsAsTheIdentityIsTrained) {
+  ModelBuilder model = onVectors();
+  model.floats("mix", {3, 3}, {1, 0, 0, 0, 1, 0, 0, 0, 1});
+  ModelBuilder::setText(model.node("Einsum", {"x", "mix"}, {"y"}, "/Einsum"), "equation",
+                        "nc,cd->nd");
+  Named names = named(model);
+  EXPECT_EQ(names["mix"].kind, TensorKind::Parameter);
+  EXPECT_THAT(names.notes, HasSubstr("'mix' is trained, and may be a buffer"));
+}
+
 /// torchvision's FrozenBatchNorm2d: four buffers, of which two are called like parameters.
 TEST(LegacyFolds, StatisticsOfAWrittenNormAreBuffers) {
   ModelBuilder model;
