@@ -10,6 +10,7 @@
 #include "dialects/Titan/TensorBuilder.h"
 
 #include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -153,6 +154,19 @@ TEST(Gradient, AgreesWithCentralDifferences) {
     ++checked;
   }
   EXPECT_GT(checked, 50);
+}
+
+TEST(Gradient, OfALengthIsZeroWhereTheLengthIs) {
+  auto module = parseSourceString<ModuleOp>(R"(func.func @f(%x: tensor<2x3xf32>) -> tensor<2xf32> {
+    %squares = titan.mul %x, %x : tensor<2x3xf32>
+    %sum = titan.reduce sum %squares [1] : tensor<2x3xf32> to tensor<2xf32>
+    %length = titan.sqrt %sum : tensor<2xf32>
+    return %length : tensor<2xf32>
+  })",
+                                            &instances().context());
+  auto function = module->lookupSymbol<func::FuncOp>("f");
+  const auto type = cast<ShapedType>(function.getArgumentTypes()[0]);
+  checkGradients({"length", function, nullptr, {}}, {Tensor::splat(type, 0)});
 }
 
 TEST(Gradient, RandomGraphsAgreeWithCentralDifferences) {

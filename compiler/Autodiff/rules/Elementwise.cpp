@@ -101,7 +101,9 @@ void attachUnaryRules(MLIRContext* context) {
     return b.div(dy, b.shift(op.getOperand(), 1));
   }>(context);
   attachUnaryRule<SqrtOp, [](Builder& b, SqrtOp op, Value dy) {
-    return b.div(b.scale(dy, 0.5), op.getResult());
+    // The chain rule has 0 / 0 for a length or a deviation of 0, where PyTorch's gradient is 0.
+    Value y = op.getResult(), zero = zeroLike(b, y);
+    return b.select(b.compare(ComparePredicate::EQ, y, zero), zero, b.div(b.scale(dy, 0.5), y));
   }>(context);
   attachUnaryRule<RsqrtOp, [](Builder& b, RsqrtOp op, Value dy) {
     Value y = op.getResult();
