@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 Result<cuda::Card> findCard(const Program& program, int64_t number) {
   const cuda::Driver driver = TITAN_TRY(cuda::Driver::load());
-  cuda::Card card = TITAN_TRY(cuda::chooseCard(driver, static_cast<int>(number)));
+  cuda::Card card = TITAN_TRY(cuda::chooseCard(driver, number));
   TITAN_TRY(cuda::imagesFor(card, program.images));
   return card;
 }
@@ -81,8 +81,8 @@ Result<ChosenDevice> open(const DeviceRequest& request) {
     return Error::environment("--gemm=onednn: oneDNN computes on CPUs, and this job runs on cuda");
   const cuda::ProductRequest products = TITAN_TRY(productRequest(request));
   const cuda::AttentionRequest attention = attentionRequest(request);
-  std::unique_ptr<CudaDevice> device = TITAN_TRY(CudaDevice::create(
-      request.program, request.payload, static_cast<int>(request.number), products, attention));
+  std::unique_ptr<CudaDevice> device = TITAN_TRY(
+      CudaDevice::create(request.program, request.payload, request.number, products, attention));
   ChosenDevice chosen;
   if (const cuda::LtProducts& used = device->products(); used.isOpen()) {
     chosen.products = used.choices();

@@ -78,10 +78,10 @@ Result<std::vector<Card>> listCards(const Driver& driver) {
   return cards;
 }
 
-Result<Card> chooseCard(const Driver& driver, int number) {
+Result<Card> chooseCard(const Driver& driver, int64_t number) {
   const int count = TITAN_TRY(countCards(driver));
   if (number >= 0 && number < count)
-    return describe(driver, number);
+    return describe(driver, static_cast<int>(number));
   std::string there;
   for (const Card& card : TITAN_TRY(listCards(driver)))
     there += fmt::format("{}{}", there.empty() ? ": " : ", ", card.text());
@@ -110,11 +110,18 @@ Result<std::vector<const Image*>> imagesFor(const Card& card, std::span<const Im
   if (!fitting.empty())
     return fitting;
   std::string held;
-  for (const Image& image : images)
+  std::optional<Capability> lowest; // PTX runs on all cards from here on
+  for (const Image& image : images) {
     held += (held.empty() ? "" : ", ") + textOf(image);
-  return Error::environment("{} can run none of the job's images, which are {}: compile the job "
-                            "with --arch={}, or with --target=cpu",
-                            card.text(), held.empty() ? "none" : held, card.capability.arch());
+    const std::optional<Capability> arch = Capability::of(image.arch);
+    if (image.kind == Image::Kind::Ptx && (!lowest || arch < lowest))
+      lowest = arch;
+  }
+  return Error::environment("{} can run none of the job's images, which are {}: {}compile the job "
+                            "with --target=cpu",
+                            card.text(), held.empty() ? "none" : held,
+                            lowest ? fmt::format("take a card of {} or later, or ", lowest->arch())
+                                   : "");
 }
 
 } // namespace titan::cuda

@@ -39,11 +39,11 @@ struct Card {
 /// All that the driver shows. The errors of the driver.
 Result<std::vector<Card>> listCards(const Driver& driver);
 /// Environment, with what there is, when there is no such card.
-Result<Card> chooseCard(const Driver& driver, int number);
+Result<Card> chooseCard(const Driver& driver, int64_t number);
 
 /// The images that `card` can run, the best first: a cubin runs on its major version at its minor
-/// or a later one, PTX on its target and all later cards. Environment, with what there is, when
-/// there is none. They point into `images`.
+/// or a later one, PTX on its target and all later cards. Environment, with what there is and which
+/// card it takes, when there is none. They point into `images`.
 Result<std::vector<const Image*>> imagesFor(const Card& card, std::span<const Image> images);
 
 /// "a cubin for sm_90"

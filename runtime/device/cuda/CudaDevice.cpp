@@ -71,7 +71,7 @@ CudaDevice::CudaDevice(const Program& program, std::unique_ptr<const Driver> dri
     : Device(bytes), program_(&program), driver_(std::move(driver)), card_(std::move(card)) {}
 
 Result<std::unique_ptr<CudaDevice>> CudaDevice::create(const Program& program,
-                                                       std::string_view payload, int number,
+                                                       std::string_view payload, int64_t number,
                                                        const ProductRequest& products,
                                                        const AttentionRequest& attention) {
   TITAN_TRY(checkTable(program));

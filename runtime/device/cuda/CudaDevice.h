@@ -52,7 +52,7 @@ public:
   /// program has collectives, or an image is damaged. `products`, which is read here alone, says
   /// what computes the products; Environment where that is not there.
   static Result<std::unique_ptr<CudaDevice>> create(const Program& program,
-                                                    std::string_view payload, int card = 0,
+                                                    std::string_view payload, int64_t card = 0,
                                                     const cuda::ProductRequest& products = {},
                                                     const cuda::AttentionRequest& attention = {});
   ~CudaDevice() override;
