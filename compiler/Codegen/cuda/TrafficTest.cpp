@@ -95,6 +95,25 @@ KernelSpec softmax(int64_t m, int64_t n, const std::string& element) {
                             : "kernel.yield %p : f32\n")};
 }
 
+// Rows of temporaries as titan-lower-pad-rows lays them out. Padding stays what it was.
+TEST(CudaTraffic, PaddedRowsMoveSixteenBytesAtATime) {
+  for (auto [n, pitch] : {std::pair<int64_t, int64_t>{50257, 50304}, {769, 776}, {1001, 1008}}) {
+    const int64_t m = 3;
+    KernelSpec spec = softmax(m, n, "bf16");
+    spec.ins[0].shape = spec.outs[0].shape = {m, pitch};
+    CudaCase test(spec);
+    test.check(4.1e-3);
+    SCOPED_TRACE(n);
+    for (const ptx::Traffic& traffic :
+         {test.counters().globalLoads, test.counters().globalStores}) {
+      expectOnce(traffic, m * n * 2);
+      EXPECT_GE(traffic.byWidth[4] * 32 * 16, m * (n / 8) * 16);
+      EXPECT_LE(traffic.requests - traffic.byWidth[4], m * 7);
+    }
+    expectAsClaimed(test);
+  }
+}
+
 // Rows whose chunks fill their teams stay in registers from the first pass to the last.
 TEST(CudaTraffic, RowsInRegistersAreReadOnce) {
   for (int64_t n : {64, 256, 768, 2048}) {
@@ -157,6 +176,39 @@ TEST(CudaTraffic, SumsDownColumnsReadOnce) {
     EXPECT_EQ(test.counters().globalLoads.bytes, 4 * m * n * 4);
     EXPECT_EQ(test.counters().globalStores.bytes, 4 * n * 4);
     expectAsClaimed(test);
+  }
+}
+
+// Functions are arithmetic on a card too: what is not memory has to stay little beside it.
+TEST(CudaInstructions, OfBiasAndGelu) {
+  const int64_t m = 64, n = 768;
+  for (const char* half : {"%i = arith.mulf %z, %k : f32\n%t = math.erf %i : f32\n",
+                           "%i = arith.mulf %z, %k : f32\n%c = arith.mulf %z, %i : f32\n"
+                           "%d = arith.mulf %c, %z : f32\n%j = arith.addf %i, %d : f32\n"
+                           "%t = math.tanh %j : f32\n"}) {
+    CudaCase test({.space = {m, n},
+                   .ins = {{"bf16", "(r, c) -> (r, c)", {m, n}}, {"bf16", "(r, c) -> (c)", {n}}},
+                   .outs = {{"bf16", "(r, c) -> (r, c)", {m, n}}},
+                   .kernelClass = "flat",
+                   .body = fmt::format(R"(
+    ^bb0(%x: bf16, %b: bf16):
+      %one = arith.constant 1.0 : f32
+      %k = arith.constant 0.7071 : f32
+      %half = arith.constant 0.5 : f32
+      %xw = arith.extf %x : bf16 to f32
+      %bw = arith.extf %b : bf16 to f32
+      %z = arith.addf %xw, %bw : f32
+      {}
+      %u = arith.addf %t, %one : f32
+      %h = arith.mulf %z, %half : f32
+      %g = arith.mulf %h, %u : f32
+      %r = arith.truncf %g : f32 to bf16
+      kernel.yield %r : bf16
+)",
+                                       half)});
+    ASSERT_TRUE(test.ok());
+    test.run();
+    EXPECT_LE(test.counters().laneInstructions(), 40 * m * n) << half;
   }
 }
 

@@ -118,6 +118,8 @@ private:
       } else if (!isDense && extent < 100 && chance(8)) { // every other one
         result = fmt::format("{} * 2 + 1", result);
         extent *= 2;
+      } else if (!isDense && i + 1 == order.size() && chance(4)) { // rows that are padded
+        extent += 1 + below(16);
       }
       results.push_back(result);
       operand.shape.push_back(extent);
