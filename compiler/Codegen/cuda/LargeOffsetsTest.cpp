@@ -3,6 +3,7 @@
 #include "compiler/Codegen/cuda/testing/CudaAttention.h"
 #include "compiler/Codegen/kernel/testing/GemmCase.h"
 #include "compiler/Codegen/kernel/testing/KernelSpec.h"
+#include "compiler/Codegen/kernel/testing/ScatterCase.h"
 
 #include <gtest/gtest.h>
 
@@ -17,6 +18,7 @@ using codegen::testing::encode;
 using codegen::testing::GemmCase;
 using codegen::testing::KernelSpec;
 using codegen::testing::randomElements;
+using codegen::testing::SortCase;
 
 constexpr int64_t fewSlices = 2;
 /// Of an operand, at each of its ends, hold values: at least a slice.
@@ -213,6 +215,39 @@ TEST(CudaLargeOffsets, Columns) {
       kernel.yield %s : f32
 )"};
   }));
+}
+
+TEST(CudaLargeOffsets, RowsAndColumns) {
+  check(fused(8192, [](int64_t m) {
+    return KernelSpec{.space = {m, 8, 33001},
+                      .ins = {{"bf16", "(k, r, c) -> (k, r, c)", {m, 8, 33001}}},
+                      .outs = {{"f32", "(k, r, c) -> (k, c)", {m, 33001}},
+                               {"f32", "(k, r, c) -> (k, r)", {m, 8}}},
+                      .kernelClass = "column",
+                      .body = R"(
+    ^bb0(%x: bf16):
+      %w = arith.extf %x : bf16 to f32
+      %s = kernel.reduce add %w over [2] : f32
+      %d = arith.subf %w, %s : f32
+      %t = kernel.reduce add %d over [1] : f32
+      kernel.yield %t, %s : f32, f32
+)"};
+  }));
+}
+
+TEST(CudaLargeOffsets, Transposed) {
+  check(fused(1 << 20, [](int64_t m) {
+    return KernelSpec{.space = {m, 72, 40},
+                      .ins = {{"f32", "(k, r, c) -> (k, c, r)", {m, 40, 72}}},
+                      .outs = {{"f32", "(k, r, c) -> (k, r, c)", {m, 72, 40}}},
+                      .kernelClass = "transpose",
+                      .body = "\n^bb0(%x: f32):\n  kernel.yield %x : f32\n"};
+  }));
+}
+
+TEST(CudaLargeOffsets, SortedRows) {
+  check({.text = [](int64_t rows) { return moduleText(SortCase{"bf16", rows, 8, 2, false}); },
+         .slices = (int64_t{1} << 30) + 5});
 }
 
 TEST(CudaLargeOffsets, Products) {
