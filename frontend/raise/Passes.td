@@ -89,12 +89,12 @@ def RaiseDropout : TitanPass<"titan-import-raise-dropout", "::mlir::func::FuncOp
 }
 
 def RaiseActivations : TitanPass<"titan-import-raise-activations", "::mlir::func::FuncOp"> {
-  let summary = "products that spell out GELU or SiLU become one op";
+  let summary = "products that spell out GELU or SiLU, and log(sigmoid(x)), become one op";
   let facts = [MovesRounding];
   let description = [{
     Recognises, in any association and order of the factors,
     `x/2 (1 + erf(x / sqrt 2))`, `x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))` and `x sigmoid(x)`. The constants are those of the published formulas
-    to a relative 1e-5. Values in between must have no other use.
+    to a relative 1e-5. Values in between must have no other use. `log(sigmoid(x))` becomes `-softplus(-x)`, which is finite for every x.
 
     ```mlir
     %s = titan.sigmoid %x : tensor<2x4xf32>

@@ -103,10 +103,21 @@ private:
   }
 };
 
-struct RaiseActivations
-    : RaisePass<impl::RaiseActivationsBase<RaiseActivations>, ir::GeluOp, ir::SiluOp> {
+/// log(sigmoid(x)), which exporters write for the logarithm itself: in f32 the sigmoid is 0 below
+/// -88, and 1 above 17.
+struct RaiseLogSigmoid : RaisePattern<ir::LogOp> {
+  using RaisePattern::RaisePattern;
+
+  Value raise(ir::LogOp op, ir::TensorBuilder& b) const override {
+    auto sigmoid = op.getOperand().getDefiningOp<ir::SigmoidOp>();
+    return sigmoid ? b.neg(b.create<ir::SoftplusOp>(b.neg(sigmoid.getOperand()))) : Value();
+  }
+};
+
+struct RaiseActivations : RaisePass<impl::RaiseActivationsBase<RaiseActivations>, ir::GeluOp,
+                                    ir::SiluOp, ir::SoftplusOp> {
   void addPatterns(RewritePatternSet& set) const override {
-    set.add<RaiseProduct>(set.getContext());
+    set.add<RaiseProduct, RaiseLogSigmoid>(set.getContext());
   }
 };
 

@@ -9,6 +9,17 @@ func.func @silu(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
   return %y : tensor<2x4xf32>
 }
 
+// CHECK-LABEL: func.func @log_sigmoid
+func.func @log_sigmoid(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  // CHECK: %[[OPPOSITE:.*]] = titan.neg %{{.*}} : tensor<2x4xf32>
+  // CHECK: %[[PLUS:.*]] = titan.softplus %[[OPPOSITE]] {{.*}}: tensor<2x4xf32>
+  // CHECK: %[[Y:.*]] = titan.neg %[[PLUS]]
+  // CHECK: return %[[Y]]
+  %s = titan.sigmoid %x : tensor<2x4xf32>
+  %y = titan.log %s {path = ["loss"]} : tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}
+
 // CHECK-LABEL: func.func @gelu_erf_scaled_argument
 func.func @gelu_erf_scaled_argument(%x: tensor<4xf32>) -> tensor<4xf32> {
   // CHECK: titan.gelu erf %{{.*}} : tensor<4xf32>
