@@ -318,7 +318,9 @@ TEST_F(JobTrainTest, TheSeedIsFixedOnceTheRunHasStarted) {
   Outcome changed = run({"train", "--set", "train.seed=4"});
   EXPECT_EQ(changed.exitCode, 2);
   EXPECT_NE(changed.err.find("train.seed = 4"), std::string::npos) << changed.err;
-  ASSERT_EQ(run({"train"}).exitCode, 0); // keeps 3
+  Outcome kept = run({"train"});
+  ASSERT_EQ(kept.exitCode, 0) << kept.err;
+  EXPECT_NE(kept.err.find("this one goes on with 3"), std::string::npos) << kept.err;
   ASSERT_EQ(run({"train", "--out", path("whole"), "--set", "train.seed=3"}).exitCode, 0);
   EXPECT_EQ(stateOf("job.run", 20), stateOf("whole", 20));
 }

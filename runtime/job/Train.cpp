@@ -66,6 +66,10 @@ Status adoptSeed(Session& session, const Start& start) {
     return Error::usage(
         "train.seed = {}, but the run was started with {}: a seed can be set on a fresh run only",
         seed, saved);
+  if (seed != saved)
+    session.note(fmt::format("train.seed = {} is for a fresh run: this one goes on with {}, with "
+                             "which it was started",
+                             seed, saved));
   seed = saved;
   return {};
 }
