@@ -17,7 +17,8 @@ namespace titan::codegen::cuda {
 namespace {
 
 constexpr const char* jitLibrary = "libnvJitLink.so";
-constexpr int oldestMajor = 12, newestMajor = 14; ///< libnvJitLink.so.13
+constexpr int oldestMajor = 12; ///< of CUDA, whose assembler reads PTX 8.0
+constexpr int newestMajor = 14; ///< libnvJitLink.so.13
 constexpr const char* toolkit = "/usr/local/cuda";
 
 Error refused(std::string_view assembler, const std::string& arch, const std::string& why) {
@@ -153,17 +154,16 @@ private:
 
 class Ptxas : public Assembler {
 public:
-  explicit Ptxas(std::string program) : program_(std::move(program)) {}
-
-  std::string name() const override {
-    TemporaryFile output("log");
-    std::array<std::optional<llvm::StringRef>, 3> streams = {"", output.path(), ""};
-    llvm::sys::ExecuteAndWait(program_, {program_, "--version"}, std::nullopt, streams);
-    // "Cuda compilation tools, release 13.0, V13.0.88"
-    const std::string text = output.read();
-    llvm::StringRef release = llvm::StringRef(text).split("release ").second;
-    return ("ptxas " + release.take_until([](char c) { return c == ','; })).str();
+  /// Null: it does not run, or is too old.
+  static std::unique_ptr<Assembler> open(const std::string& program) {
+    std::string release = releaseOf(program);
+    int major = 0;
+    if (llvm::StringRef(release).split('.').first.getAsInteger(10, major) || major < oldestMajor)
+      return nullptr;
+    return std::unique_ptr<Assembler>(new Ptxas(program, std::move(release)));
   }
+
+  std::string name() const override { return "ptxas " + release_; }
 
   Result<Cubin> assemble(std::string_view ptx, const std::string& arch) const override {
     TemporaryFile source("ptx"), target("cubin"), log("log");
@@ -193,7 +193,20 @@ public:
   }
 
 private:
-  std::string program_;
+  Ptxas(std::string program, std::string release)
+      : program_(std::move(program)), release_(std::move(release)) {}
+
+  /// "13.0" where it says "Cuda compilation tools, release 13.0, V13.0.88"
+  static std::string releaseOf(const std::string& program) {
+    TemporaryFile output("log");
+    std::array<std::optional<llvm::StringRef>, 3> streams = {"", output.path(), ""};
+    llvm::sys::ExecuteAndWait(program, {program, "--version"}, std::nullopt, streams);
+    const std::string text = output.read();
+    llvm::StringRef release = llvm::StringRef(text).split("release ").second;
+    return release.take_until([](char c) { return c == ','; }).str();
+  }
+
+  std::string program_, release_;
 };
 
 } // namespace
@@ -219,16 +232,18 @@ std::unique_ptr<Assembler> Assembler::findNvJitLink() {
 }
 
 std::unique_ptr<Assembler> Assembler::findPtxas() {
-  llvm::ErrorOr<std::string> program = llvm::sys::findProgramByName("ptxas");
-  if (!program)
-    program = llvm::sys::findProgramByName("ptxas", {std::string(toolkit) + "/bin"});
-  return program ? std::make_unique<Ptxas>(*program) : nullptr;
+  const std::string folder = std::string(toolkit) + "/bin";
+  for (const llvm::ErrorOr<std::string>& program :
+       {llvm::sys::findProgramByName("ptxas"), llvm::sys::findProgramByName("ptxas", {folder})})
+    if (std::unique_ptr<Assembler> assembler = program ? Ptxas::open(*program) : nullptr)
+      return assembler;
+  return nullptr;
 }
 
 std::string Assembler::whatIsMissing() {
   return fmt::format("no nvJitLink ({}.{} in TITAN_CUDA_LIBRARIES, the loader's folders or "
-                     "{}/lib64) and no ptxas (on PATH or in {}/bin)",
-                     jitLibrary, newestMajor - 1, toolkit, toolkit);
+                     "{}/lib64) and no ptxas of CUDA {}.0 or later (on PATH or in {}/bin)",
+                     jitLibrary, newestMajor - 1, toolkit, oldestMajor, toolkit);
 }
 
 std::vector<EntryUsage> parseUsage(std::string_view log) {

@@ -32,7 +32,8 @@ public:
   virtual Result<Cubin> assemble(std::string_view ptx, const std::string& arch) const = 0;
 
   /// nvJitLink in the folders of TITAN_CUDA_LIBRARIES (separated by ':'), by the loader's search or
-  /// in /usr/local/cuda; else `ptxas` on PATH or in /usr/local/cuda. Null: there is neither.
+  /// in /usr/local/cuda; else `ptxas` of CUDA 12.0 or later on PATH or in /usr/local/cuda. Null:
+  /// there is neither.
   static std::unique_ptr<Assembler> find();
   static std::unique_ptr<Assembler> findNvJitLink();
   static std::unique_ptr<Assembler> findPtxas();

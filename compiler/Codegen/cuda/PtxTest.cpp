@@ -3,7 +3,12 @@
 #include "compiler/Codegen/cuda/LowerToPtx.h"
 #include "compiler/Codegen/cuda/testing/CudaCase.h"
 
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
 #include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
 
 namespace titan::codegen::cuda::testing {
 namespace {
@@ -104,6 +109,27 @@ TEST(Assembler, LogsAreRead) {
   EXPECT_EQ(entries[0].spillBytes, 20);
   EXPECT_EQ(entries[1].registers, 8);
   EXPECT_EQ(entries[1].spillBytes, 0);
+}
+
+/// The name of the ptxas that is found where one on PATH answers `--version` with `lines` of shell.
+std::string ptxasBehind(const std::string& lines) {
+  llvm::SmallString<128> folder;
+  EXPECT_FALSE(llvm::sys::fs::createUniqueDirectory("titan-ptxas", folder));
+  const std::string program = (folder + "/ptxas").str(), before = std::getenv("PATH");
+  std::ofstream(program) << "#!/bin/sh\n" << lines << "\n";
+  EXPECT_FALSE(llvm::sys::fs::setPermissions(program, llvm::sys::fs::all_all));
+  setenv("PATH", (folder + ":" + before).str().c_str(), 1);
+  const std::unique_ptr<Assembler> found = Assembler::findPtxas();
+  setenv("PATH", before.c_str(), 1);
+  llvm::sys::fs::remove_directories(folder);
+  return found ? found->name() : "";
+}
+
+TEST(Assembler, APtxasThatIsTooOldOrDoesNotRunIsNone) {
+  const std::string release = "echo Cuda compilation tools, release ";
+  EXPECT_EQ(ptxasBehind(release + "12.4, V12.4.131"), "ptxas 12.4");
+  EXPECT_NE(ptxasBehind(release + "11.8, V11.8.89"), "ptxas 11.8");
+  EXPECT_NE(ptxasBehind("exec /nowhere/ptxas"), "ptxas ");
 }
 
 constexpr const char* emptyKernel = ".version 8.0\n.target sm_80\n.address_size 64\n"
