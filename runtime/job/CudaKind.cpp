@@ -5,6 +5,7 @@
 #include "runtime/program/CardProducts.h"
 #include "runtime/program/HostStates.h"
 #include "runtime/program/Recipe.h"
+#include "runtime/program/Text.h"
 
 #include <algorithm>
 #include <limits>
@@ -131,9 +132,7 @@ DeviceMemory memory(const Program& program) {
 Json imagesJson(const Program& program) {
   Json list = Json::array();
   for (const Image& image : program.images)
-    list.push_back({{"kind", image.kind == Image::Kind::Ptx ? "ptx" : "cubin"},
-                    {"arch", image.arch},
-                    {"bytes", image.bytes}});
+    list.push_back({{"kind", nameOf(image.kind)}, {"arch", image.arch}, {"bytes", image.bytes}});
   return list;
 }
 

@@ -133,18 +133,6 @@ std::string toText(const Collective& collective, std::span<const MeshAxis> mesh)
                      axes, toText(collective.pieces), collective.label);
 }
 
-const char* toText(Image::Kind kind) {
-  switch (kind) {
-  case Image::Kind::Object:
-    return "object";
-  case Image::Kind::Cubin:
-    return "cubin";
-  case Image::Kind::Ptx:
-    return "ptx";
-  }
-  return "";
-}
-
 /// Do grids say how kernels are launched?
 bool isForCards(const Program& program) {
   return !program.kernels.empty() && !program.kernels[0].launches.empty();
@@ -239,7 +227,7 @@ std::string dump(const Program& program) {
                      launch.blocks, launch.threads, launch.sharedBytes);
   }
   for (const Image& image : program.images)
-    fmt::format_to(out, "image {} for {}, {} bytes, digest {}\n", toText(image.kind), image.arch,
+    fmt::format_to(out, "image {} for {}, {} bytes, digest {}\n", nameOf(image.kind), image.arch,
                    image.bytes, image.digest);
   for (size_t i = 0; i < program.libraryCalls.size(); ++i)
     fmt::format_to(out, "library #{} {} : {}\n", i, toText(program.libraryCalls[i]),

@@ -44,6 +44,18 @@ std::string_view nameOf(Phase phase) {
   return "";
 }
 
+std::string_view nameOf(Image::Kind kind) {
+  switch (kind) {
+  case Image::Kind::Object:
+    return "object";
+  case Image::Kind::Cubin:
+    return "cubin";
+  case Image::Kind::Ptx:
+    return "ptx";
+  }
+  return "";
+}
+
 std::string labelOf(const Program& program, const Command& command) {
   switch (command.kind) {
   case CommandKind::Kernel:

@@ -14,6 +14,8 @@ namespace titan {
 std::string_view nameOf(StateKind kind);
 /// "forward", "backward", "update"
 std::string_view nameOf(Phase phase);
+/// "object", "cubin", "ptx"
+std::string_view nameOf(Image::Kind kind);
 /// What a command of the program does, for which modules: "loss of head"; "copy", "zero".
 std::string labelOf(const Program& program, const Command& command);
 /// "1.5 MiB"; exact below 1024 bytes: "96 B"
