@@ -25,12 +25,19 @@ Error refused(std::string_view assembler, const std::string& arch, const std::st
   return Error::internal("{} does not assemble for {}: {}", assembler, arch, why);
 }
 
+/// The cards of `arch` are later than this release.
+Error notKnown(const std::string& assembler, const std::string& arch) {
+  return Error::environment("{} does not know {}: install a later CUDA toolkit, or leave it out of "
+                            "--arch",
+                            assembler, arch);
+}
+
 //===----------------------------------------------------------------------===//
 // nvJitLink (its header, nvJitLink.h of the toolkit, declares the same)
 //===----------------------------------------------------------------------===//
 
 using Handle = void*;
-constexpr int jitSuccess = 0, jitInputPtx = 2;
+constexpr int jitSuccess = 0, jitUnknownArch = 16, jitInputPtx = 2;
 
 /// The entry points: one list for members and names.
 #define TITAN_JIT_FUNCTIONS(X)                                                                     \
@@ -89,6 +96,8 @@ public:
     std::array<const char*, 3> options = {option.c_str(), "-O3", "-verbose"};
     Handle handle = nullptr;
     int status = jit_.Create(&handle, options.size(), options.data());
+    if (status == jitUnknownArch)
+      return notKnown(name(), arch);
     if (status != jitSuccess)
       return refused("nvJitLink", arch, fmt::format("status {}", status));
     llvm::scope_exit destroy([&] { jit_.Destroy(&handle); });
@@ -185,9 +194,12 @@ public:
     const int status = llvm::sys::ExecuteAndWait(
         program_, {program_, "-v", "-O3", option, source.path(), "-o", target.path()}, std::nullopt,
         streams, 0, 0, &message);
+    std::string said = log.read();
+    if (status != 0 && llvm::StringRef(said).contains("is not defined for option 'gpu-name'"))
+      return notKnown(name(), arch);
     if (status != 0)
-      return refused(program_, arch, message + log.read());
-    Cubin cubin{target.read(), log.read(), {}};
+      return refused(program_, arch, message + said);
+    Cubin cubin{target.read(), std::move(said), {}};
     cubin.entries = parseUsage(cubin.log);
     return cubin;
   }

@@ -153,6 +153,11 @@ TEST(Assembler, EachThatIsHereGivesACubin) {
     Result<Cubin> refused = assembler->assemble("nonsense", "sm_90");
     ASSERT_FALSE(refused.ok());
     EXPECT_NE(refused.error().message().find("does not assemble for sm_90"), std::string::npos);
+    Result<Cubin> later = assembler->assemble(emptyKernel, "sm_999");
+    ASSERT_FALSE(later.ok());
+    EXPECT_EQ(later.error().code(), ErrorCode::Environment);
+    EXPECT_TRUE(later.error().message().starts_with(assembler->name() + " does not know sm_999"))
+        << later.error().message();
   }
 }
 
