@@ -101,12 +101,13 @@ TEST_F(CommitHooksTest, RunsBesideWithItsOutputInTheLog) {
 
 TEST_F(CommitHooksTest, RunsOneAtATimeTheNewestAndWhatIsKeptForGood) {
   CommitHooks hooks = this->hooks(
-      fmt::format("echo {{step}} >> {0}/begun; while [ ! -e {0}/go ]; do sleep 0.01; done",
+      fmt::format("echo {{step}} >> {0}/begun; touch {0}/waits; while [ ! -e {0}/go ]; do sleep "
+                  "0.01; done",
                   directory.string()));
   for (int64_t step : {10, 20, 30, 40, 50})
     commit(hooks, step, /*isForGood=*/step == 20);
   EXPECT_EQ(hooks.inUse(), (std::set<int64_t>{10, 20, 50}));
-  waitFor("begun");
+  waitFor("waits");
   EXPECT_EQ(read("begun"), "10\n");
   EXPECT_EQ(states(), "10 running, 20 waiting, 30 left out, 40 left out, 50 waiting");
   std::ofstream(file("go")) << "";
