@@ -131,7 +131,12 @@ class Titan_BinaryOp<string mnemonic, string opSummary, Type type = Titan_Number
 def Titan_AddOp : Titan_BinaryOp<"add", "x + y", Titan_NumberTensor, [Commutative]> { let hasFolder = 1; }
 def Titan_SubOp : Titan_BinaryOp<"sub", "x - y"> { let hasFolder = 1; }
 def Titan_MulOp : Titan_BinaryOp<"mul", "x * y", Titan_NumberTensor, [Commutative]> { let hasFolder = 1; }
-def Titan_DivOp : Titan_BinaryOp<"div", "x / y; integers truncate toward zero"> { let hasFolder = 1; }
+def Titan_DivOp : Titan_BinaryOp<"div", "x / y; integers truncate toward zero"> {
+  let description = [{
+    Of integers x / 0 is 0, and the least number by -1 is itself.
+  }];
+  let hasFolder = 1;
+}
 def Titan_MaxOp : Titan_BinaryOp<"max", "larger; NaN wins; equal operands share the adjoint in halves", Titan_NumberTensor, [Commutative]>;
 def Titan_MinOp : Titan_BinaryOp<"min", "smaller; NaN wins; equal operands share the adjoint in halves", Titan_NumberTensor, [Commutative]>;
 def Titan_PowOp : Titan_BinaryOp<"pow", "x^y", Titan_FloatTensor> {
