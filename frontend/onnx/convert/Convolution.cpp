@@ -127,10 +127,10 @@ Status convTranspose(Conversion& c) {
   TITAN_TRY(checkedElementCount(padded, c.node.shown()));
   Value y = create<ConvolutionInputGradOp>(c, channelsLast(c, of.x), channelsLast(c, of.kernel),
                                            shape, dims.windows, of.groups);
-  const SmallVector<int64_t> none(shape.size(), 0);
-  if (padded != shape)
-    y = c.create<PadOp>(tensorType(y).clone(padded), y, c.builder.getDenseI64ArrayAttr(none),
-                        c.builder.getDenseI64ArrayAttr(none), c.builder.getF64FloatAttr(0));
+  if (padded != shape) {
+    auto none = c.builder.getDenseI64ArrayAttr(SmallVector<int64_t>(shape.size(), 0));
+    y = c.create<PadOp>(tensorType(y).clone(padded), y, none, none, c.builder.getF64FloatAttr(0));
+  }
   return c.give(channelsFirst(c, TITAN_TRY(withBias(c, y))));
 }
 

@@ -124,12 +124,10 @@ bool isOpenMask(const Facts& facts, const NamedTensor& tensor) {
   auto isOfScores = [&](const Use& use) {
     const Node* node = &facts.nodeOf(use);
     for (int sums = 0; node->opType == "Add" && sums < 4; ++sums) {
-      auto reader = std::ranges::find_if(facts.graph.nodes, [&](const Node& other) {
-        return std::ranges::find(other.inputs, node->outputs[0]) != other.inputs.end();
-      });
-      if (reader == facts.graph.nodes.end())
+      const std::vector<Read>& reads = facts.dataflow.readsOf(node->outputs[0]);
+      if (reads.empty())
         return false;
-      node = &*reader;
+      node = &facts.graph.nodes[reads.front().node];
     }
     return node->opType == "Softmax";
   };
