@@ -53,23 +53,21 @@ static bool mayBeMerged(const Facts& facts, const NamedTensor& tensor) {
 static bool isShared(const Facts& facts, const NamedTensor& tensor) {
   static const std::set<std::string_view> kMoves = {
       "Split", "Slice", "Gather", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Identity"};
-  std::vector<std::string_view> values = {tensor.initializer};
+  std::vector<std::string> values = {tensor.initializer};
   for (size_t i = 0; i < values.size(); ++i) {
-    int64_t readers = 0;
+    std::set<size_t> readers;
     std::vector<RecurrentPart> parts;
-    for (size_t n = 0; n < facts.graph.nodes.size(); ++n) {
-      const Node& node = facts.graph.nodes[n];
-      const auto read = std::ranges::find(node.inputs, values[i]);
-      if (read == node.inputs.end())
-        continue;
-      const auto operand = static_cast<size_t>(read - node.inputs.begin());
-      const auto part = facts.recurrentReads.partOf({n, operand});
+    for (const Read& read : facts.dataflow.readsOf(values[i])) {
+      const auto part = facts.recurrentReads.partOf(read);
       if (part && std::ranges::find(parts, *part) != parts.end())
         continue;
       if (part)
         parts.push_back(*part);
-      if (++readers > 1)
+      if (!readers.insert(read.node).second)
+        continue;
+      if (readers.size() > 1)
         return true;
+      const Node& node = facts.graph.nodes[read.node];
       if (kMoves.contains(node.opType))
         values.insert(values.end(), node.outputs.begin(), node.outputs.end());
     }
