@@ -125,32 +125,33 @@ SmallVector<Value> BodyWriter::onLanes(unsigned dim, Value chunk, int64_t length
   return step(carried);
 }
 
+SmallVector<Value> BodyWriter::inLanes(unsigned dim, Value chunk, ValueRange carried, Step step) {
+  const int64_t whole = nest.extents[dim] / chunkLength, rest = nest.extents[dim] % chunkLength;
+  if (rest == 0)
+    return onLanes(dim, chunk, chunkLength, carried, step);
+  if (whole == 0)
+    return onLanes(dim, body.index(0), rest, carried, step);
+  Value isWhole =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, chunk, body.index(whole));
+  auto lanesOf = [&](int64_t length) {
+    scf::YieldOp::create(builder, loc, onLanes(dim, chunk, length, carried, step));
+  };
+  auto branch = scf::IfOp::create(
+      builder, loc, isWhole, [&](OpBuilder&, Location) { lanesOf(chunkLength); },
+      [&](OpBuilder&, Location) { lanesOf(rest); });
+  return SmallVector<Value>(branch.getResults());
+}
+
 SmallVector<Value> BodyWriter::inChunk(ArrayRef<unsigned> dims, Value number, ValueRange carried,
                                        Step step) {
-  const unsigned lane = dims.back();
-  const int64_t extent = nest.extents[lane], whole = extent / chunkLength,
-                rest = extent % chunkLength;
   SmallVector<int64_t> extents = extentsOf(dims);
-  extents.back() = llvm::divideCeilSigned(extent, chunkLength);
+  extents.back() = llvm::divideCeilSigned(extents.back(), chunkLength);
   SmallVector<Value> places = splitNumber(builder, loc, number, extents);
   SmallVector<std::pair<unsigned, Value>> coordinates;
   for (auto [dim, place] : llvm::zip(dims.drop_back(), places))
     coordinates.push_back({dim, place});
-  auto lanesOf = [&](int64_t length) {
-    BodyEmitter::Scope point(body, coordinates);
-    return onLanes(lane, whole == 0 ? body.index(0) : places.back(), length, carried, step);
-  };
-  if (rest == 0)
-    return lanesOf(chunkLength);
-  if (whole == 0)
-    return lanesOf(rest);
-  Value isWhole = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, places.back(),
-                                        body.index(whole));
-  auto branch = scf::IfOp::create(
-      builder, loc, isWhole,
-      [&](OpBuilder&, Location) { scf::YieldOp::create(builder, loc, lanesOf(chunkLength)); },
-      [&](OpBuilder&, Location) { scf::YieldOp::create(builder, loc, lanesOf(rest)); });
-  return SmallVector<Value>(branch.getResults());
+  BodyEmitter::Scope point(body, coordinates);
+  return inLanes(dims.back(), places.back(), carried, step);
 }
 
 } // namespace titan::codegen::cuda

@@ -36,8 +36,12 @@ protected:
   llvm::SmallVector<mlir::Value> onLanes(unsigned dim, mlir::Value chunk, int64_t length,
                                          mlir::ValueRange carried, Step step);
 
+  /// The lanes of chunk number `chunk` of `dim`: a step for a whole chunk, another for the shorter
+  /// last one.
+  llvm::SmallVector<mlir::Value> inLanes(unsigned dim, mlir::Value chunk, mlir::ValueRange carried,
+                                         Step step);
   /// The lanes of chunk `number` of `dims` (outermost first), whose innermost one is cut into
-  /// chunks: a step for a whole chunk, another for the shorter last one.
+  /// chunks.
   llvm::SmallVector<mlir::Value> inChunk(llvm::ArrayRef<unsigned> dims, mlir::Value number,
                                          mlir::ValueRange carried, Step step);
 

@@ -27,9 +27,12 @@ std::optional<ChunkPlan> planChunks(const LoopNest& nest) {
       extents.push_back(nest.extents[dim]);
     plan.chunks = chunksOf(extents);
   }
-  plan.threads = plan.reduced.empty() ? flatThreads : columnThreads;
-  plan.threads = std::min(plan.threads, llvm::divideCeilSigned(plan.chunks, warpSize) * warpSize);
   return plan;
+}
+
+int64_t ChunkPlan::threads() const {
+  const auto warps = static_cast<int64_t>(llvm::alignTo(chunks, warpSize));
+  return std::min(reduced.empty() ? flatThreads : columnThreads, warps);
 }
 
 void ChunkKernel::emit() {
@@ -39,9 +42,9 @@ void ChunkKernel::emit() {
   if (plan.blocks() > 1)
     number = arith::AddIOp::create(
         builder, loc, number,
-        arith::MulIOp::create(builder, loc, blockNumber(builder, loc), body.index(plan.threads)));
+        arith::MulIOp::create(builder, loc, blockNumber(builder, loc), body.index(plan.threads())));
   Value isIn;
-  if (plan.blocks() * plan.threads != plan.chunks)
+  if (plan.blocks() * plan.threads() != plan.chunks)
     isIn = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, number,
                                  body.index(plan.chunks));
   when(isIn, {}, [&] {

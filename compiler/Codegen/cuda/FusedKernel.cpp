@@ -4,9 +4,12 @@
 #include "compiler/Codegen/cuda/TallKernel.h"
 #include "compiler/Codegen/cuda/TeamKernel.h"
 #include "compiler/Codegen/cuda/ThreadMemory.h"
+#include "compiler/Codegen/cuda/TileKernel.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Remarks.h"
+
+#include <variant>
 
 using namespace mlir;
 
@@ -103,7 +106,13 @@ remark::RemarkOpts remarkOptions() {
 void report(kernel::FusedOp op, const ChunkPlan& plan) {
   remark::passed(op.getLoc(), remarkOptions()) << remark::add(
       "'{0}': a thread has 8 neighbours{1}, {2} blocks of {3} threads", ir::describePlace(op),
-      plan.reduced.empty() ? "" : " and goes over what is reduced", plan.blocks(), plan.threads);
+      plan.reduced.empty() ? "" : " and goes over what is reduced", plan.blocks(), plan.threads());
+}
+
+void report(kernel::FusedOp op, const TilePlan& plan) {
+  remark::passed(op.getLoc(), remarkOptions()) << remark::add(
+      "'{0}': tiles of {1} x {2} through shared memory, {3} blocks of {4} threads",
+      ir::describePlace(op), plan.lane.length, plan.across.length, plan.blocks(), plan.threads());
 }
 
 void report(kernel::FusedOp op, const TallPlan& plan) {
@@ -127,6 +136,37 @@ void report(kernel::FusedOp op, const NarrowOperand& narrow) {
       << remark::reason("{0}", narrow.reason);
 }
 
+using Schedule = std::variant<TallPlan, TilePlan, ChunkPlan, TeamPlan>;
+
+std::optional<Schedule> scheduleOf(const LoopNest& nest) {
+  if (std::optional<TallPlan> tall = planTallColumns(nest))
+    return *tall;
+  if (std::optional<TilePlan> tiles = planTiles(nest))
+    return *tiles;
+  if (std::optional<ChunkPlan> chunks = planChunks(nest))
+    return *chunks;
+  if (std::optional<TeamPlan> teams = planTeams(nest))
+    return *teams;
+  return std::nullopt;
+}
+
+struct Emission {
+  BodyEmitter& body;
+  ThreadMemory& memory;
+  KernelModule& kernels;
+};
+
+void emit(const Emission& to, const TallPlan& plan) {
+  TallKernel(to.body, plan, to.kernels).emit();
+}
+void emit(const Emission& to, const TilePlan& plan) {
+  TileKernel(to.body, plan, to.kernels, to.memory).emit();
+}
+void emit(const Emission& to, const ChunkPlan& plan) { ChunkKernel(to.body, plan).emit(); }
+void emit(const Emission& to, const TeamPlan& plan) {
+  TeamKernel(to.body, plan, to.kernels, to.memory).emit();
+}
+
 } // namespace
 
 LogicalResult emitFusedKernel(KernelModule& kernels, kernel::FusedOp op, StringRef symbol) {
@@ -135,17 +175,15 @@ LogicalResult emitFusedKernel(KernelModule& kernels, kernel::FusedOp op, StringR
   LoopNest nest(op);
   if (nest.rank() > 64)
     return op.emitOpError("has ") << nest.rank() << " dimensions, more than 64";
-  std::optional<TallPlan> tall = planTallColumns(nest);
-  std::optional<ChunkPlan> chunks = tall ? std::nullopt : planChunks(nest);
-  std::optional<TeamPlan> teams = tall || chunks ? std::nullopt : planTeams(nest);
-  if (!tall && !chunks && !teams)
+  std::optional<Schedule> schedule = scheduleOf(nest);
+  if (!schedule)
     return op.emitError() << ir::describePlace(op)
                           << ": sums over dimensions that no schedule on cuda covers";
-  Entry entry = tall     ? entryOf(op, symbol, tall->blocks(), tall->threads())
-                : chunks ? entryOf(op, symbol, chunks->blocks(), chunks->threads)
-                         : entryOf(op, symbol, teams->blocks(), teams->threads());
+  Entry entry = std::visit(
+      [&](const auto& plan) { return entryOf(op, symbol, plan.blocks(), plan.threads()); },
+      *schedule);
   // Values of f64 take twice the registers.
-  if (teams && !computesF64(op))
+  if (const auto* teams = std::get_if<TeamPlan>(&*schedule); teams && !computesF64(op))
     entry.blocksTogether = teams->blocksTogether();
   OpBuilder builder(op.getContext());
   func::FuncOp function = kernels.add(builder, op.getLoc(), entry);
@@ -154,16 +192,12 @@ LogicalResult emitFusedKernel(KernelModule& kernels, kernel::FusedOp op, StringR
   ThreadMemory memory(arguments.take_front(operands), alignmentsOf(op),
                       arguments.drop_front(operands));
   BodyEmitter body(builder, nest, arguments.take_front(operands), memory);
-  if (tall) {
-    TallKernel(body, *tall, kernels).emit();
-    report(op, *tall);
-  } else if (chunks) {
-    ChunkKernel(body, *chunks).emit();
-    report(op, *chunks);
-  } else {
-    TeamKernel(body, *teams, kernels, memory).emit();
-    report(op, *teams);
-  }
+  std::visit(
+      [&](const auto& plan) {
+        emit({body, memory, kernels}, plan);
+        report(op, plan);
+      },
+      *schedule);
   for (const NarrowOperand& narrow : memory.narrow())
     report(op, narrow);
   func::ReturnOp::create(builder, op.getLoc());

@@ -13,6 +13,8 @@ namespace titan::codegen::cuda {
 inline constexpr int64_t warpSize = 32;
 /// Address spaces of NVPTX.
 inline constexpr unsigned globalSpace = 1, sharedSpace = 3;
+/// Shared memory that an entry point may declare (`KernelModule::shared`), all arrays together.
+inline constexpr int64_t mostDeclaredBytes = int64_t{48} << 10;
 
 /// What a parameter of an entry point points to.
 struct EntryOperand {
@@ -56,7 +58,7 @@ public:
   /// Shared memory of `bytes` for the newest entry point, aligned to 16: its address.
   mlir::Value shared(mlir::OpBuilder& builder, mlir::Location loc, int64_t bytes);
   /// Further shared memory of `bytes`, aligned to 16, which its launch asks for: what an entry
-  /// point declares may not be more than 48 KiB. Once for an entry point.
+  /// point declares may not be more than `mostDeclaredBytes`. Once for an entry point.
   mlir::Value dynamicShared(mlir::OpBuilder& builder, mlir::Location loc, int64_t bytes);
 
   /// The entry points of these names keep their loops. False: they did already.

@@ -16,8 +16,6 @@ namespace {
 
 /// Of a block: with four rows of a warp beside each other, each reads 256 bytes of f32.
 constexpr int64_t mostAcross = 8;
-/// What an entry point may declare.
-constexpr int64_t mostMeetingBytes = int64_t{48} << 10;
 
 int64_t bytesOf(kernel::ReduceOp op) {
   return op.getType().isIndex() ? 8 : op.getType().getIntOrFloatBitWidth() / 8;
@@ -51,7 +49,7 @@ std::optional<TallPlan> planTallColumns(const LoopNest& nest) {
   }
   const bool readsRows =
       llvm::any_of(nest.outs, [&](const Access& out) { return (out.dims() & reduced) != 0; });
-  if (readsRows || meetingBytes > mostMeetingBytes)
+  if (readsRows || meetingBytes > mostDeclaredBytes)
     return std::nullopt;
   return plan;
 }

@@ -105,6 +105,24 @@ private:
     arrays[inner->getResult(0)] = std::move(result);
   }
 
+  static double compare(arith::CmpFPredicate predicate, double x, double y) {
+    switch (predicate) {
+    case arith::CmpFPredicate::OGT: return double(x > y);
+    case arith::CmpFPredicate::OLT: return double(x < y);
+    default: return std::numeric_limits<double>::quiet_NaN();
+    }
+  }
+
+  /// Of numbers that are not negative where the predicate is of unsigned ones.
+  static double compare(arith::CmpIPredicate predicate, double x, double y) {
+    switch (predicate) {
+    case arith::CmpIPredicate::eq: return double(x == y);
+    case arith::CmpIPredicate::slt:
+    case arith::CmpIPredicate::ult: return double(x < y);
+    default: return std::numeric_limits<double>::quiet_NaN();
+    }
+  }
+
   double apply(Operation* inner, ArrayRef<double> in, int64_t point) const {
     return TypeSwitch<Operation*, double>(inner)
         .Case([&](arith::ConstantOp op) {
@@ -135,11 +153,8 @@ private:
         .Case([&](arith::RemFOp) { return std::fmod(in[0], in[1]); })
         .Case([&](arith::RemSIOp) { return std::fmod(in[0], in[1]); })
         .Case([&](arith::MaximumFOp) { return std::max(in[0], in[1]); })
-        .Case([&](arith::CmpFOp) { return double(in[0] > in[1]); })
-        .Case([&](arith::CmpIOp op) {
-          return double(op.getPredicate() == arith::CmpIPredicate::eq ? in[0] == in[1]
-                                                                      : in[0] < in[1]);
-        })
+        .Case([&](arith::CmpFOp op) { return compare(op.getPredicate(), in[0], in[1]); })
+        .Case([&](arith::CmpIOp op) { return compare(op.getPredicate(), in[0], in[1]); })
         .Case([&](arith::SelectOp) { return in[0] != 0 ? in[1] : in[2]; })
         .Case<arith::IndexCastOp, arith::ExtFOp, arith::TruncFOp, arith::UIToFPOp, arith::SIToFPOp,
               arith::ExtUIOp>([&](auto) { return in[0]; })
