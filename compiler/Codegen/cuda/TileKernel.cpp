@@ -169,8 +169,7 @@ void TileKernel::emit() {
   if (!outs.empty())
     emitBarrier(builder, loc);
   for (auto [out, tile] : llvm::zip_equal(plan.outs, outs))
-    overTile(plan.across, plan.lane,
-             [&] { writeOuts({out}, body.load(tile), nest.allDims()); });
+    overTile(plan.across, plan.lane, [&] { writeOuts({out}, body.load(tile), nest.allDims()); });
 }
 
 /// Evaluates every out in the tile; those that are staged stay in shared memory.

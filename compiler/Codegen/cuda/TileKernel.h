@@ -42,8 +42,7 @@ std::optional<TilePlan> planTiles(const LoopNest& nest);
 class TileKernel : BodyWriter {
 public:
   TileKernel(BodyEmitter& body, const TilePlan& plan, KernelModule& kernels, ThreadMemory& access)
-      : BodyWriter(body), plan(plan), kernels(kernels), access(access),
-        thread(builder, loc) {}
+      : BodyWriter(body), plan(plan), kernels(kernels), access(access), thread(builder, loc) {}
   void emit();
 
 private:

@@ -272,8 +272,9 @@ kernel::FusedOp copyOf(kernel::FusedOp op, ModuleOp module, ArrayRef<unsigned> m
 } // namespace
 
 double sumTolerance(int64_t terms) {
-  constexpr double few = 4096;
-  return 0x1p-20 * std::max(1.0, static_cast<double>(terms) / few);
+  constexpr int64_t longestChain = 512;
+  const auto chain = static_cast<double>(std::min(terms, longestChain));
+  return std::max({0x1p-20, chain * 0x1p-24, static_cast<double>(terms) * 0x1p-32});
 }
 
 ErrorBounds boundErrors(kernel::FusedOp op) {

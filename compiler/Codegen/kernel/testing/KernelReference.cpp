@@ -107,19 +107,25 @@ private:
 
   static double compare(arith::CmpFPredicate predicate, double x, double y) {
     switch (predicate) {
-    case arith::CmpFPredicate::OGT: return double(x > y);
-    case arith::CmpFPredicate::OLT: return double(x < y);
-    default: return std::numeric_limits<double>::quiet_NaN();
+    case arith::CmpFPredicate::OGT:
+      return double(x > y);
+    case arith::CmpFPredicate::OLT:
+      return double(x < y);
+    default:
+      return std::numeric_limits<double>::quiet_NaN();
     }
   }
 
   /// Of numbers that are not negative where the predicate is of unsigned ones.
   static double compare(arith::CmpIPredicate predicate, double x, double y) {
     switch (predicate) {
-    case arith::CmpIPredicate::eq: return double(x == y);
+    case arith::CmpIPredicate::eq:
+      return double(x == y);
     case arith::CmpIPredicate::slt:
-    case arith::CmpIPredicate::ult: return double(x < y);
-    default: return std::numeric_limits<double>::quiet_NaN();
+    case arith::CmpIPredicate::ult:
+      return double(x < y);
+    default:
+      return std::numeric_limits<double>::quiet_NaN();
     }
   }
 
