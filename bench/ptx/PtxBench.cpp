@@ -106,11 +106,12 @@ Result<Speed> speedOf(const Kernel& kernel, double seconds) {
   Speed speed;
   for (double spent = 0; spent < seconds || times.size() < 6;) {
     const double start = cpuSeconds();
-    ptx::Counters counters = TITAN_TRY(runner->run(0, operands, {}, ptx::Order::Ascending, memory));
+    std::vector<ptx::Counters> launches =
+        TITAN_TRY(runner->run(0, operands, {}, ptx::Order::Ascending, memory));
     const double took = cpuSeconds() - start;
     spent += took;
     times.push_back(took);
-    speed.laneInstructions = static_cast<double>(counters.laneInstructions());
+    speed.laneInstructions = static_cast<double>(launches.back().laneInstructions());
   }
   times.erase(times.begin()); // the first one warms up
   std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());

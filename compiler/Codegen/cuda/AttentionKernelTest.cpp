@@ -231,7 +231,7 @@ TEST(CudaAttentionKernel, Bf16CopiesWideAndWithoutBankConflicts) {
   constexpr int64_t tile = 64 * 64 * 2; // bytes
   CudaAttention attention(spec);
   attention.forward();
-  const ptx::Counters& counters = attention.counters();
+  const ptx::Counters& counters = attention.counters()[0];
   EXPECT_EQ(counters.sharedLoads.bankConflicts, 0);
   EXPECT_EQ(counters.sharedStores.bankConflicts, 0);
   EXPECT_EQ(counters.globalLoads.byWidth[4], counters.globalLoads.requests);
@@ -239,8 +239,10 @@ TEST(CudaAttentionKernel, Bf16CopiesWideAndWithoutBankConflicts) {
   EXPECT_EQ(counters.globalLoads.bytes, 4 * 3 * tile);
   EXPECT_EQ(counters.matrix, 4 * 2 * (64 * 64 * 64) / (16 * 8 * 16) * 32);
   attention.backward();
-  EXPECT_EQ(counters.sharedLoads.bankConflicts, 0);
-  EXPECT_EQ(counters.sharedStores.bankConflicts, 0);
+  for (const ptx::Counters& launch : attention.counters()) {
+    EXPECT_EQ(launch.sharedLoads.bankConflicts, 0);
+    EXPECT_EQ(launch.sharedStores.bankConflicts, 0);
+  }
 }
 
 TEST(CudaAttentionKernel, Bf16SumsOfSmallWholeNumbersAreExact) {

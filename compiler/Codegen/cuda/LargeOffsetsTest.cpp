@@ -76,7 +76,7 @@ public:
   void run(int64_t ends) {
     for (size_t i = 0; i < firstOut_; ++i)
       fill(i);
-    Result<ptx::Counters> counters =
+    Result<std::vector<ptx::Counters>> counters =
         runner_->run(sliced_.kernel, addresses_, {}, ptx::Order::Ascending, memory_, ends);
     EXPECT_TRUE(counters.ok()) << counters.error().message();
   }

@@ -1,31 +1,12 @@
 // What kernels read and write, as the interpreter counts it: named kernels, and extents that no
 // schedule was made for.
-#include "compiler/Codegen/CostModel.h"
-#include "compiler/Codegen/cuda/CudaArch.h"
-#include "compiler/Codegen/cuda/testing/CudaCase.h"
-#include "compiler/Codegen/kernel/LoopNest.h"
+#include "compiler/Codegen/cuda/testing/ExpectTraffic.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace titan::codegen::cuda::testing {
 namespace {
-
-constexpr int64_t sectorBytes = 32;
-
-/// Every byte once, in no more sectors than it takes, but for a tenth.
-void expectOnce(const ptx::Traffic& traffic, int64_t bytes) {
-  EXPECT_EQ(traffic.bytes, bytes);
-  EXPECT_LE(traffic.tripSectors, bytes / sectorBytes * 11 / 10 + 2);
-}
-
-/// What the command of a job says of the kernel (`Command::bytes`), within a twentieth.
-void expectAsClaimed(const CudaCase& test) {
-  const int64_t claimed = costOf(LoopNest(test.kernel()), cardModel()).bytes;
-  const auto moved =
-      static_cast<double>(test.counters().globalLoads.bytes + test.counters().globalStores.bytes);
-  EXPECT_NEAR(moved, static_cast<double>(claimed), static_cast<double>(claimed) / 20);
-}
 
 TEST(CudaTraffic, FlatKernelsReadOnce) {
   for (int64_t n : {65536, 50257, 769}) {
@@ -156,27 +137,6 @@ TEST(CudaTraffic, RowsBeyondSharedMemoryAreReadAgain) {
   CudaCase test(softmax(1, n, "f32"));
   test.check(1e-6);
   EXPECT_EQ(test.counters().globalLoads.bytes, 3 * n * 4);
-}
-
-TEST(CudaTraffic, SumsDownColumnsReadOnce) {
-  for (int64_t n : {768, 770}) {
-    const int64_t m = 16;
-    CudaCase test({.space = {4, m, n},
-                   .ins = {{"f32", "(o, r, c) -> (o * 16 + r, c)", {4 * m, n}}},
-                   .outs = {{"f32", "(o, r, c) -> (o, c)", {4, n}}},
-                   .kernelClass = "column",
-                   .body = R"(
-    ^bb0(%v: f32):
-      %sum = kernel.reduce add %v over [1] : f32
-      kernel.yield %sum : f32
-)"});
-    ASSERT_TRUE(test.ok());
-    test.run();
-    SCOPED_TRACE(n);
-    EXPECT_EQ(test.counters().globalLoads.bytes, 4 * m * n * 4);
-    EXPECT_EQ(test.counters().globalStores.bytes, 4 * n * 4);
-    expectAsClaimed(test);
-  }
 }
 
 // Functions are arithmetic on a card too: what is not memory has to stay little beside it.

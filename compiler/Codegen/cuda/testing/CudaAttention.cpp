@@ -47,11 +47,11 @@ std::vector<std::string> CudaAttention::run(bool isBackward, const AttentionTens
     std::memcpy(bytesAt(i).data(), buffers[i].data(), buffers[i].size());
     memory.markWritten(operands[i], size);
   }
-  Result<ptx::Counters> counters =
+  Result<std::vector<ptx::Counters>> counters =
       runner_->run(isBackward ? 1 : 0, operands, scalars(), order, memory);
   EXPECT_TRUE(counters.ok()) << (counters.ok() ? "" : counters.error().message());
   if (counters.ok())
-    counters_ = *counters;
+    counters_ = counters.take();
   std::vector<std::string> outs;
   for (size_t i = 0; i < buffers.size(); ++i) {
     std::string bytes(bytesAt(i).begin(), bytesAt(i).end());

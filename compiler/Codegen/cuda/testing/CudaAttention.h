@@ -24,8 +24,8 @@ public:
   /// orders of blocks and warps; no spills on any card.
   void check(double tolerance = 4e-6) const;
   const CudaRunner& runner() const { return *runner_; }
-  /// Of the newest run.
-  const ptx::Counters& counters() const { return counters_; }
+  /// Of the launches of the newest run.
+  const std::vector<ptx::Counters>& counters() const { return counters_; }
 
 private:
   AttentionTensors backwardOf(AttentionTensors forward, ptx::Order order) const;
@@ -33,7 +33,7 @@ private:
                                ptx::Order order) const;
 
   std::unique_ptr<CudaRunner> runner_;
-  mutable ptx::Counters counters_;
+  mutable std::vector<ptx::Counters> counters_;
 };
 
 } // namespace titan::codegen::cuda::testing

@@ -45,9 +45,9 @@ std::vector<std::string> CudaCase::run(ptx::Order order,
         place(memory, encode(spec_.outs[i].element, outs_[i]), spec_.outs[i].offset % 256));
   for (auto [in, out] : places)
     operands[ins_.size() + out] = operands[in];
-  Result<ptx::Counters> counters = runner_->run(0, operands, scalars_, order, memory);
+  Result<std::vector<ptx::Counters>> counters = runner_->run(0, operands, scalars_, order, memory);
   if (counters.ok())
-    counters_ = counters.take();
+    counters_ = counters->back();
   else
     ADD_FAILURE() << counters.error().message() << "\n" << runner_->ptx();
   auto bytesAt = [&](uint64_t address, const std::string& like) {

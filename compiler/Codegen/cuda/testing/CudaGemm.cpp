@@ -86,10 +86,10 @@ std::vector<float> CudaGemm::run(ptx::Order order) {
   place(result);
   if (case_.bias)
     place(*bias_);
-  Result<ptx::Counters> counters = runner_->run(0, operands, {}, order, memory);
+  Result<std::vector<ptx::Counters>> counters = runner_->run(0, operands, {}, order, memory);
   EXPECT_TRUE(counters.ok()) << counters.error().message() << "\n" << ptx();
   if (counters.ok())
-    counters_ = *counters;
+    counters_ = counters->back();
   std::memcpy(result.data(), memory.bytes(operands[2], bytesOf(result)).data(), bytesOf(result));
   std::vector<float> values;
   for (int64_t i = 0; i < case_.batch * gemm_.getStrideC(); ++i)

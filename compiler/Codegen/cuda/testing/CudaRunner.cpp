@@ -64,14 +64,14 @@ size_t CudaRunner::launchCount() const {
                          [](size_t sum, const auto& entries) { return sum + entries.size(); });
 }
 
-Result<ptx::Counters> CudaRunner::run(size_t kernel, std::span<const uint64_t> operands,
-                                      std::span<const int64_t> scalars, ptx::Order order,
-                                      ptx::Memory& memory, int64_t ends) const {
+Result<std::vector<ptx::Counters>>
+CudaRunner::run(size_t kernel, std::span<const uint64_t> operands, std::span<const int64_t> scalars,
+                ptx::Order order, ptx::Memory& memory, int64_t ends) const {
   const bool isRecorded = order == ptx::Order::Ascending && ends == 0;
   CaseRecorder* recorder = isRecorded ? CaseRecorder::get() : nullptr;
   if (recorder)
     recorder->begin(ptx_, kernels_[kernel], entries_[kernel], operands, scalars, memory);
-  ptx::Counters counters;
+  std::vector<ptx::Counters> counters;
   for (const Entry& entry : entries_[kernel]) {
     ptx::Launch launch;
     launch.entry = entry.name;
@@ -86,7 +86,7 @@ Result<ptx::Counters> CudaRunner::run(size_t kernel, std::span<const uint64_t> o
         launch.blocks.push_back(static_cast<uint32_t>(block));
     launch.order = order;
     launch.seed = 7;
-    counters = TITAN_TRY(ptx::run(*code_, launch, memory));
+    counters.push_back(TITAN_TRY(ptx::run(*code_, launch, memory)));
   }
   if (recorder)
     recorder->end(memory);
@@ -105,7 +105,7 @@ std::vector<std::string> runOnBytes(const CudaRunner& runner, std::vector<std::s
     std::memcpy(memory.bytes(operands.back(), size).data(), content.data(), content.size());
     memory.markWritten(operands.back(), size);
   }
-  Result<ptx::Counters> counted = runner.run(0, operands, {}, order, memory);
+  Result<std::vector<ptx::Counters>> counted = runner.run(0, operands, {}, order, memory);
   EXPECT_TRUE(counted.ok()) << counted.error().message() << "\n" << runner.ptx();
   if (!counted.ok())
     return {};
@@ -115,7 +115,7 @@ std::vector<std::string> runOnBytes(const CudaRunner& runner, std::vector<std::s
     std::memcpy(bytes[i].data(), memory.bytes(operands[i], size).data(), bytes[i].size());
   }
   if (counters)
-    *counters = counted.take();
+    *counters = counted->back();
   return bytes;
 }
 

@@ -20,11 +20,11 @@ public:
   /// All launches of all kernels.
   size_t launchCount() const;
 
-  /// Runs kernel number `kernel`, all its launches: the counters are those of the last. Its
-  /// operands lie in `memory`. With `ends`, only that many blocks at each end of a grid run.
-  Result<ptx::Counters> run(size_t kernel, std::span<const uint64_t> operands,
-                            std::span<const int64_t> scalars, ptx::Order order, ptx::Memory& memory,
-                            int64_t ends = 0) const;
+  /// Runs kernel number `kernel`: the counters of each of its launches. Its operands lie in
+  /// `memory`. With `ends`, only that many blocks at each end of a grid run.
+  Result<std::vector<ptx::Counters>> run(size_t kernel, std::span<const uint64_t> operands,
+                                         std::span<const int64_t> scalars, ptx::Order order,
+                                         ptx::Memory& memory, int64_t ends = 0) const;
 
 private:
   CudaRunner();
