@@ -245,6 +245,42 @@ TEST(CudaAttentionKernel, Bf16CopiesWideAndWithoutBankConflicts) {
   }
 }
 
+// Tiles of queries, keys and values come in accesses of 16 bytes; rows of dO * O in such of 8, with
+// which half a warp reads 64 columns. Narrower ones are statistics.
+TEST(CudaAttentionKernel, Bf16MovesWholeSectorsOfAnyLength) {
+  const int64_t length = 1000, width = 64, pairs = 16 * 17 / 2; // of blocks, causal
+  CudaAttention attention({.batch = 1,
+                           .queries = length,
+                           .heads = 1,
+                           .width = width,
+                           .element = "bf16",
+                           .causal = true,
+                           .offset = 0});
+  int64_t written = 0;
+  auto check = [&] {
+    for (const ptx::Counters& launch : attention.counters()) {
+      for (const ptx::Traffic& traffic : {launch.globalLoads, launch.globalStores}) {
+        EXPECT_LE(traffic.tripSectors * 32, traffic.bytes * 11 / 10);
+        EXPECT_EQ(traffic.byWidth[0] + traffic.byWidth[1], 0);
+      }
+      written += launch.globalStores.bytes;
+    }
+  };
+  attention.forward();
+  check();
+  EXPECT_EQ(written, length * (width * 2 + 4));
+  const ptx::Traffic& loads = attention.counters()[0].globalLoads;
+  EXPECT_EQ(loads.byWidth[4], loads.requests);
+  EXPECT_LE(loads.bytes, pairs * 3 * 64 * width * 2);
+  written = 0;
+  attention.backward();
+  check();
+  EXPECT_EQ(written, 3 * length * width * 2);
+  // A thread reads the statistic of each of its queries, and of both factors a run of the row.
+  const ptx::Traffic& ofKeys = attention.counters()[0].globalLoads;
+  EXPECT_EQ(ofKeys.byWidth[3], 2 * ofKeys.byWidth[2]);
+}
+
 TEST(CudaAttentionKernel, Bf16SumsOfSmallWholeNumbersAreExact) {
   CudaAttention attention(
       {.queries = 80, .keys = 70, .heads = 1, .width = 24, .element = "bf16", .offset = 0});

@@ -2,6 +2,7 @@
 
 #include "compiler/Codegen/cuda/ThreadMemory.h"
 #include "compiler/Codegen/cuda/Threads.h"
+#include "compiler/Codegen/kernel/Combine.h"
 #include "compiler/Codegen/kernel/Loops.h"
 #include "compiler/Codegen/kernel/RandomBits.h"
 #include "runtime/program/Random.h"
@@ -119,25 +120,36 @@ AttentionScores::Rows AttentionScores::readStatistic(int64_t operand, const Atte
 AttentionScores::Rows AttentionScores::rowSums(const AttentionPlace& place) {
   kernel::ViewAttr views[] = {attention.getGradient().getDresult(), attention.getResult()};
   Type element = attention.getElement();
-  Value first = b.create<arith::DivUIOp>(product.column, b.index(cell));
+  const int64_t width = attention.getValueWidth(),
+                runBytes = cell * element.getIntOrFloatBitWidth() / 8;
+  const bool hasRuns = width % cell == 0;
+  Type loaded = hasRuns ? VectorType::get({cell}, element) : element;
+  Value first = hasRuns ? product.column : b.div(product.column, cell);
+  Value zero = hasRuns ? b.number(product.run, 0) : b.f32(0);
   Rows sums = emitLoop(
-      b.builder, b.loc, first, b.index(attention.getValueWidth()), lanes,
-      SmallVector<Value>(cell, b.f32(0)), [&](Value column, ValueRange carried) {
+      b.builder, b.loc, first, b.index(width), hasRuns ? TileProduct::side : lanes,
+      SmallVector<Value>(cell, zero), [&](Value column, ValueRange carried) {
         Rows next;
         for (int64_t i = 0; i < cell; ++i) {
           SmallVector<Value> factors;
           for (kernel::ViewAttr view : views) {
+            const int64_t alignment =
+                hasRuns ? std::gcd(alignmentOf(view, call.getIns()[view.getOperand()]), runBytes)
+                        : 0;
             Value at = b.add(b.mul(queryOf(place, 0), view.getRow()), column);
             at = b.address(pointer(view, false, place.batch, place.head), element, at);
-            factors.push_back(b.widen(b.loadIf(queryExists(place, i), element,
-                                               b.address(at, element, i * view.getRow()))));
+            at = b.address(at, element, i * view.getRow());
+            factors.push_back(b.widen(b.loadIf(queryExists(place, i), loaded, at, alignment)));
           }
           next.push_back(b.fma(factors[0], factors[1], carried[i]));
         }
         return next;
       });
-  for (Value& sum : sums)
+  for (Value& sum : sums) {
+    if (hasRuns)
+      sum = foldLanes(b.builder, b.loc, kernel::ReduceKind::Add, sum);
     sum = combineLanes(b.builder, b.loc, kernel::ReduceKind::Add, sum, lanes);
+  }
   return sums;
 }
 

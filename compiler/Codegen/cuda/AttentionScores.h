@@ -55,8 +55,8 @@ public:
   /// Element of a statistic [batch, heads, queries].
   mlir::Value statistic(const AttentionPlace& place, mlir::Value query);
   Rows readStatistic(int64_t in, const AttentionPlace& place);
-  /// The sums of dresult * result over the width: in chains of every 16th product, which are added
-  /// by halves.
+  /// The sums of dresult * result over the width: in chains of every 64th product, or of every 16th
+  /// where the width has no whole runs of four, which are added by halves.
   Rows rowSums(const AttentionPlace& place);
 
   mlir::Value in(int64_t i) const { return operands[i]; }

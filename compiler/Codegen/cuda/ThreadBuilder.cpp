@@ -76,13 +76,14 @@ Value ThreadBuilder::load(Type type, Value address, int64_t alignment) {
   return create<LLVM::LoadOp>(type, address, static_cast<unsigned>(alignment));
 }
 
-Value ThreadBuilder::loadIf(Value condition, Type element, Value address) {
-  const int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+Value ThreadBuilder::loadIf(Value condition, Type type, Value address, int64_t alignment) {
+  if (alignment == 0)
+    alignment = type.getIntOrFloatBitWidth() / 8;
   if (!condition)
-    return load(element, address, bytes);
-  Value zero = create<arith::ConstantOp>(builder.getZeroAttr(element));
+    return load(type, address, alignment);
+  Value zero = create<arith::ConstantOp>(builder.getZeroAttr(type));
   return emitIf(builder, loc, condition, zero,
-                [&] { return SmallVector<Value>{load(element, address, bytes)}; })[0];
+                [&] { return SmallVector<Value>{load(type, address, alignment)}; })[0];
 }
 
 void ThreadBuilder::store(Value value, Value address, int64_t alignment) {

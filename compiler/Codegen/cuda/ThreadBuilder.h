@@ -65,8 +65,9 @@ public:
   mlir::Value address(mlir::Value pointer, mlir::Type element, mlir::Value at);
   mlir::Value address(mlir::Value pointer, mlir::Type element, int64_t at);
   mlir::Value load(mlir::Type type, mlir::Value address, int64_t alignment);
-  /// A scalar, or 0 where `condition` does not hold; null: it holds.
-  mlir::Value loadIf(mlir::Value condition, mlir::Type element, mlir::Value address);
+  /// The same, or 0 where `condition` does not hold; null: it holds. Alignment 0: a scalar's own.
+  mlir::Value loadIf(mlir::Value condition, mlir::Type type, mlir::Value address,
+                     int64_t alignment = 0);
   void store(mlir::Value value, mlir::Value address, int64_t alignment);
 
   mlir::OpBuilder& builder;
