@@ -3,6 +3,7 @@
 #include "compiler/Codegen/cuda/testing/CudaAttention.h"
 #include "compiler/Codegen/kernel/testing/GemmCase.h"
 #include "compiler/Codegen/kernel/testing/KernelSpec.h"
+#include "compiler/Codegen/kernel/testing/RecurrenceCase.h"
 #include "compiler/Codegen/kernel/testing/ScatterCase.h"
 
 #include <gtest/gtest.h>
@@ -18,6 +19,9 @@ using codegen::testing::encode;
 using codegen::testing::GemmCase;
 using codegen::testing::KernelSpec;
 using codegen::testing::randomElements;
+using codegen::testing::RecurrenceCase;
+using codegen::testing::RecurrenceRoutine;
+using codegen::testing::ScatterCase;
 using codegen::testing::SortCase;
 
 constexpr int64_t fewSlices = 2;
@@ -31,6 +35,9 @@ struct Sliced {
   int64_t slices;    ///< enough for operands beyond 2^31 elements
   size_t kernel = 0; ///< of the text
   int64_t ends = 1;  ///< blocks that run at each end of the grid
+  /// What integers of a slice hold; none: the first and the last slice.
+  std::vector<double> integers = {};
+  size_t workspaces = 0; ///< outs, the last ones, that are not compared
 };
 
 int64_t bytesOf(mlir::MemRefType type) {
@@ -55,6 +62,7 @@ public:
                             ? llvm::cast<kernel::FusedOp>(op).getOuts().size()
                             : llvm::cast<kernel::CallOp>(op).getOuts().size();
     firstOut_ = types_.size() - outs;
+    endOfResults_ = types_.size() - sliced.workspaces;
   }
 
   bool ok() const { return runner_ != nullptr; }
@@ -81,24 +89,25 @@ public:
     EXPECT_TRUE(counters.ok()) << counters.error().message();
   }
 
-  /// All that was written at the ends of the outs is what `few` has in slice 0.
+  /// All that was written at the ends of the outs is what `few` has in its first and last slice.
   void expectSlicesOf(Case& few) {
-    for (size_t i = firstOut_; i < types_.size(); ++i) {
+    for (size_t i = firstOut_; i < endOfResults_; ++i) {
       SCOPED_TRACE("out " + std::to_string(i - firstOut_));
-      std::span<char> expected = few.memory_.bytes(few.addresses_[i], sliceOf(i));
-      for (int64_t first : knownStarts(i))
-        for (int64_t at = first; at < first + knownOf(i); ++at)
-          if (isWritten(i, at))
-            ASSERT_EQ(memory_.bytes(addresses_[i] + at, 1)[0], expected[at % sliceOf(i)])
-                << "byte " << at;
-      EXPECT_TRUE(isWritten(i, 0) && isWritten(i, bytesOf(types_[i]) - 1));
+      for (int64_t first : knownStarts(i)) {
+        const int64_t slice = sliceOf(i), known = knownOf(i),
+                      like = first == 0 ? 0 : bytesOf(few.types_[i]) - slice;
+        std::span<char> expected = few.memory_.bytes(few.addresses_[i] + like, slice),
+                        found = memory_.bytes(addresses_[i] + first, known);
+        const uint8_t* written = memory_.find(addresses_[i])->written.get() + first;
+        for (int64_t at = 0; at < known; ++at)
+          if (written[at] && found[at] != expected[at % slice])
+            FAIL() << "byte " << first + at;
+        EXPECT_TRUE(written[first == 0 ? 0 : known - 1]);
+      }
     }
   }
 
 private:
-  bool isWritten(size_t i, int64_t at) const {
-    return !memory_.firstUnwritten(addresses_[i] + at, 1);
-  }
   int64_t sliceOf(size_t i) const { return bytesOf(types_[i]) / (isShared_[i] ? 1 : slices_); }
   int64_t knownOf(size_t i) const {
     return std::min(bytesOf(types_[i]), std::max(knownBytes / sliceOf(i), int64_t(1)) * sliceOf(i));
@@ -107,13 +116,16 @@ private:
     return {0, bytesOf(types_[i]) - knownOf(i)};
   }
 
-  /// The same values in each slice; integers are the first and the last slice.
+  /// The same values in each slice.
   void fill(size_t i) {
     std::string element;
     llvm::raw_string_ostream(element) << types_[i].getElementType();
     const int64_t elements = types_[i].getNumElements() / (isShared_[i] ? 1 : slices_);
+    std::vector<double> integers = sliced_.integers;
+    if (integers.empty())
+      integers = {0, static_cast<double>(slices_ - 1)};
     const std::string slice = types_[i].getElementType().isInteger()
-                                  ? encode(element, {0, static_cast<double>(slices_ - 1)})
+                                  ? encode(element, integers)
                                   : encode(element, randomElements({element, "", {elements}},
                                                                    static_cast<unsigned>(i) + 1));
     for (int64_t first : knownStarts(i)) {
@@ -130,7 +142,7 @@ private:
   std::vector<mlir::MemRefType> types_;
   std::vector<bool> isShared_;
   std::vector<uint64_t> addresses_;
-  size_t firstOut_ = 0;
+  size_t firstOut_ = 0, endOfResults_ = 0;
   ptx::Memory memory_;
 };
 
@@ -246,8 +258,10 @@ TEST(CudaLargeOffsets, Transposed) {
 }
 
 TEST(CudaLargeOffsets, SortedRows) {
-  check({.text = [](int64_t rows) { return moduleText(SortCase{"bf16", rows, 8, 2, false}); },
-         .slices = (int64_t{1} << 30) + 5});
+  for (auto [rows, length, count] :
+       {std::tuple((int64_t{1} << 30) + 5, 8, 2), {(int64_t{1} << 31) + 5, 2, 1}})
+    check({.text = [=](int64_t m) { return moduleText(SortCase{"bf16", m, length, count, false}); },
+           .slices = rows});
 }
 
 TEST(CudaLargeOffsets, Products) {
@@ -273,6 +287,117 @@ TEST(CudaLargeOffsets, LookUps) {
                  entries);
            },
        .slices = int64_t(1) << 22});
+}
+
+// A row of the table is what a block of the first launch writes zeros to.
+TEST(CudaLargeOffsets, GradientsOfLargeTables) {
+  check({.text =
+             [](int64_t entries) {
+               return fmt::format(
+                   "func.func @f(%g: memref<2x1024xf32>, %i: memref<2xi64>, %t: "
+                   "memref<{0}x1024xf32>, %o: memref<260xi32>, %s: memref<2048xf32>) {{\n"
+                   "kernel.call #kernel.embedding_grad<rows = 2, entries = {0}, width = 1024, "
+                   "accumulate = false, columns = 1, padding = -1, sorted = true> ins(%g, %i : "
+                   "memref<2x1024xf32>, memref<2xi64>) outs(%t, %o, %s : memref<{0}x1024xf32>, "
+                   "memref<260xi32>, memref<2048xf32>)\nreturn\n}}\n",
+                   entries);
+             },
+         .slices = (int64_t{1} << 21) + 5,
+         .workspaces = 2});
+}
+
+// Rows beyond 2^31 elements, all of one entry: the sums of the first tile in its first columns, and
+// of the last one in its last. All blocks of the sort run, of the sums as many at each end.
+TEST(CudaLargeOffsets, GradientsOfManyRows) {
+  constexpr int64_t tile = 256, tiles = 129, rows = tile * tiles, width = 65536, blocks = 17,
+                    order = 2 * rows + blocks * 256, columns = blocks * 1024;
+  Result<std::unique_ptr<CudaRunner>> runner = CudaRunner::compile(fmt::format(
+      "func.func @f(%g: memref<{0}x{1}xbf16>, %i: memref<{0}xi32>, %t: memref<2x{1}xf32>, %o: "
+      "memref<{2}xi32>, %s: memref<{3}xf32>) {{\n"
+      "kernel.call #kernel.embedding_grad<rows = {0}, entries = 2, width = {1}, accumulate = "
+      "false, "
+      "columns = 1, padding = -1, sorted = true> ins(%g, %i : memref<{0}x{1}xbf16>, "
+      "memref<{0}xi32>) outs(%t, %o, %s : memref<2x{1}xf32>, memref<{2}xi32>, memref<{3}xf32>)\n"
+      "return\n}}\n",
+      rows, width, order, 2 * tiles * width));
+  ASSERT_TRUE(runner.ok()) << runner.error().message();
+  ptx::Memory memory;
+  std::vector<uint64_t> operands;
+  for (int64_t bytes :
+       {rows * width * 2, rows * 4, 2 * width * 4, order * 4, 2 * tiles * width * 4}) {
+    Result<uint64_t> address = memory.allocate(bytes);
+    if (!address.ok())
+      GTEST_SKIP() << "the system gives no memory of this size, touched or not";
+    operands.push_back(*address);
+  }
+  for (int64_t i = 0; i < tile; ++i) {
+    const std::string values = encode("bf16", std::vector<double>(columns, static_cast<double>(i)));
+    for (int64_t element : {i * width, (rows - i) * width - columns}) {
+      const uint64_t at = operands[0] + element * 2;
+      std::memcpy(memory.bytes(at, columns * 2).data(), values.data(), values.size());
+      memory.markWritten(at, columns * 2);
+    }
+  }
+  memory.markWritten(operands[1], rows * 4);
+  memory.markWritten(operands[4], 2 * tiles * width * 4); // of the tiles that do not run
+  Result<std::vector<ptx::Counters>> counters =
+      (*runner)->run(0, operands, {}, ptx::Order::Ascending, memory, blocks);
+  ASSERT_TRUE(counters.ok()) << counters.error().message();
+  auto sumAt = [&](int64_t ofTile, int64_t number, int64_t column) {
+    float sum = 0;
+    const uint64_t at = operands[4] + ((2 * ofTile + number) * width + column) * 4;
+    std::memcpy(&sum, memory.bytes(at, 4).data(), 4);
+    return sum;
+  };
+  constexpr float expected = tile * (tile - 1) / 2;
+  EXPECT_EQ(sumAt(0, 1, 0), expected);
+  EXPECT_EQ(sumAt(0, 1, columns - 1), expected);
+  EXPECT_EQ(sumAt(tiles - 1, 0, width - 1), expected);
+  EXPECT_EQ(sumAt(tiles - 1, 0, width - columns), expected);
+}
+
+TEST(CudaLargeOffsets, UpdatesByIndex) {
+  // Of an entry of a large table.
+  check({.text =
+             [](int64_t entries) {
+               return moduleText(ScatterCase{"none", "f32", "i64", 1, entries, 1, 2, 768, 1});
+             },
+         .slices = int64_t{1} << 22});
+  // In one of many tables, by one of many updates.
+  check({.text =
+             [](int64_t outer) {
+               return moduleText(ScatterCase{"none", "bf16", "i64", outer, 2, 1, 2, 768, 1});
+             },
+         .slices = (int64_t{1} << 21) + 5,
+         .integers = {1, 0}});
+}
+
+TEST(CudaLargeOffsets, RecurrentLayers) {
+  for (bool isGradient : {false, true})
+    check({.text =
+               [isGradient](int64_t batch) {
+                 return RecurrenceRoutine({.steps = 1, .batch = batch, .width = 64}, isGradient)
+                     .text();
+               },
+           .slices = (int64_t{1} << 23) + 8});
+}
+
+TEST(CudaLargeOffsets, F64) {
+  for (bool isRow : {false, true})
+    check(fused(65536, [isRow](int64_t m) {
+      return KernelSpec{.space = {m, 33001},
+                        .ins = {{"f64", "(r, c) -> (r, c)", {m, 33001}}},
+                        .outs = {{"f64", "(r, c) -> (r, c)", {m, 33001}}},
+                        .kernelClass = isRow ? "row" : "flat",
+                        .body = fmt::format(R"(
+    ^bb0(%x: f64):
+      {}
+      %y = arith.addf %x, %s : f64
+      kernel.yield %y : f64
+)",
+                                            isRow ? "%s = kernel.reduce add %x over [1] : f64"
+                                                  : "%s = arith.mulf %x, %x : f64")};
+    }));
 }
 
 TEST(CudaLargeOffsets, Attention) {
