@@ -10,9 +10,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <set>
 
 namespace titan::codegen::cuda::testing {
 namespace {
+
+using codegen::testing::decode;
+using codegen::testing::encode;
+using codegen::testing::randomElements;
 
 /// The first of values that meet by xor of their numbers, from the widest distance.
 float byXor(std::vector<float> values) {
@@ -51,18 +56,18 @@ float sumOfRow(const float* terms, std::vector<int64_t> extents) {
   return byXor(warps);
 }
 
-KernelSpec rowSum(int64_t m, int64_t n, const std::string& element = "f32") {
+/// Sums of rows, of one operand of f32 and one of bf16.
+KernelSpec rowSums(int64_t m, int64_t n) {
   return {.space = {m, n},
-          .ins = {{element, "(r, c) -> (r, c)", {m, n}}},
-          .outs = {{"f32", "(r, c) -> (r)", {m}}},
+          .ins = {{"f32", "(r, c) -> (r, c)", {m, n}}, {"bf16", "(r, c) -> (r, c)", {m, n}}},
+          .outs = {{"f32", "(r, c) -> (r)", {m}}, {"f32", "(r, c) -> (r)", {m}}},
           .kernelClass = "row",
-          .body =
-              (element == "f32"
-                   ? "\n^bb0(%v: f32):\n"
-                   : fmt::format("\n^bb0(%x: {0}):\n%v = arith.extf %x : {0} to f32\n", element)) +
-              R"(
-      %s = kernel.reduce add %v over [1] : f32
-      kernel.yield %s : f32
+          .body = R"(
+    ^bb0(%a: f32, %b: bf16):
+      %s = kernel.reduce add %a over [1] : f32
+      %v = arith.extf %b : bf16 to f32
+      %t = kernel.reduce add %v over [1] : f32
+      kernel.yield %s, %t : f32, f32
 )"};
 }
 
@@ -88,28 +93,61 @@ TEST(CudaSumOrder, SlotsOfARow) {
   EXPECT_EQ(chunksOf({36, 10}), 72);
 }
 
+/// Sums of `m` rows of each length, whose kernels are compiled together.
+void checkSumsOfRows(int64_t m, llvm::ArrayRef<int64_t> lengths) {
+  std::string text;
+  for (int64_t n : lengths) {
+    std::string function = moduleText(rowSums(m, n));
+    text += function.insert(function.find("@f") + 2, std::to_string(n)) + "\n";
+  }
+  Result<std::unique_ptr<CudaRunner>> runner = CudaRunner::compile(text);
+  ASSERT_TRUE(runner.ok()) << runner.error().message();
+  for (auto [kernel, n] : llvm::enumerate(lengths)) {
+    const KernelSpec spec = rowSums(m, n);
+    std::vector<std::string> bytes;
+    for (const OperandSpec& in : spec.ins)
+      bytes.push_back(encode(in.element, randomElements(in, static_cast<unsigned>(n))));
+    for (const OperandSpec& out : spec.outs)
+      bytes.push_back(encode(out.element, Elements(m, 0)));
+    const std::vector<std::string> found =
+        runOnBytes(**runner, bytes, 2, ptx::Order::Ascending, nullptr, kernel);
+    ASSERT_EQ(found.size(), 4);
+    for (size_t i : {0, 1}) {
+      const Elements values = decode(spec.ins[i].element, bytes[i]);
+      const std::vector<float> terms(values.begin(), values.end()), sums = floatsOf(found[2 + i]);
+      for (int64_t row = 0; row < m; ++row)
+        EXPECT_EQ(sums[row], sumOfRow(terms.data() + row * n, {n}))
+            << n << " of " << spec.ins[i].element;
+    }
+  }
+}
+
+// Up to 4096 elements a thread has one chunk, so a kernel follows from three things: how many slots
+// a row has, whether their chunks fill them, and how long the last chunk is. So these are all
+// lengths of the last chunk, with the fewest and the most chunks that so many slots have: both
+// sides of each boundary. Others are drawn, or all up to 2100: TITAN_TEST_EVERY_LENGTH=1, half a
+// minute.
 TEST(CudaSumOrder, RowsBitForBit) {
+  constexpr int64_t most = 2100;
+  std::set<int64_t> lengths;
+  const auto addChunks = [&](int64_t chunks) {
+    for (int64_t last = 1; last <= chunkLength; ++last)
+      lengths.insert((chunks - 1) * chunkLength + last);
+  };
+  const bool isEvery = std::getenv("TITAN_TEST_EVERY_LENGTH") != nullptr;
+  for (int64_t chunks = 1; (chunks - 1) * chunkLength < most; ++chunks)
+    if (isEvery || slotsOf(chunks) != slotsOf(chunks - 1) ||
+        slotsOf(chunks) != slotsOf(chunks + 1))
+      addChunks(chunks);
   const char* chosen = std::getenv("TITAN_TEST_SEED");
   std::mt19937 generator(chosen ? std::atoi(chosen) : 1);
-  std::vector<int64_t> lengths = {50257, 65537};
   for (int i = 0; i < 20; ++i)
-    lengths.push_back(41 + static_cast<int64_t>(generator() % 2060));
-  for (int64_t n = 1; n <= 2100; n += n < 40 ? 1 : n < 300 ? 17 : 151)
-    lengths.push_back(n);
-  for (int64_t n : {255, 256, 257, 768, 1024, 2048})
-    lengths.push_back(n);
-  for (int64_t n : lengths)
-    for (const char* element : {"f32", "bf16"}) {
-      const int64_t m = n > 3000 ? 1 : 3;
-      CudaCase test(rowSum(m, n, element));
-      ASSERT_TRUE(test.ok());
-      Elements values = codegen::testing::randomElements({element, "", {m, n}}, 11);
-      test.setIn(0, values);
-      std::vector<float> terms(values.begin(), values.end());
-      std::vector<float> found = floatsOf(test.run()[0]);
-      for (int64_t row = 0; row < m; ++row)
-        EXPECT_EQ(found[row], sumOfRow(terms.data() + row * n, {n})) << n << " of " << element;
-    }
+    lengths.insert(1 + static_cast<int64_t>(generator() % most));
+  const std::vector<int64_t> all(lengths.begin(), lengths.end());
+  constexpr size_t together = 100;
+  for (size_t first = 0; first < all.size(); first += together)
+    checkSumsOfRows(3, llvm::ArrayRef(all).drop_front(first).take_front(together));
+  checkSumsOfRows(1, {4095, 4096, 4097, 4104, 8192, 50257, 65537});
 }
 
 TEST(CudaSumOrder, SeveralDimensionsBitForBit) {
@@ -124,7 +162,7 @@ TEST(CudaSumOrder, SeveralDimensionsBitForBit) {
       kernel.yield %s : f32
 )"});
     ASSERT_TRUE(test.ok());
-    Elements values = codegen::testing::randomElements({"f32", "", {a, b}}, 12);
+    Elements values = randomElements({"f32", "", {a, b}}, 12);
     test.setIn(0, values);
     std::vector<float> terms(values.begin(), values.end());
     EXPECT_EQ(floatsOf(test.run()[0])[0], sumOfRow(terms.data(), {a, b})) << a << " x " << b;
@@ -163,7 +201,7 @@ TEST(CudaSumOrder, ColumnsBitForBit) {
       kernel.yield %s : f32
 )"});
     ASSERT_TRUE(test.ok());
-    Elements values = codegen::testing::randomElements({"f32", "", {m, n}}, 13);
+    Elements values = randomElements({"f32", "", {m, n}}, 13);
     test.setIn(0, values);
     EXPECT_EQ(floatsOf(test.run()[0]),
               sumsOfColumns(std::vector<float>(values.begin(), values.end()), m, n))
@@ -401,7 +439,7 @@ TEST(CudaReduction, LabelsOfRows) {
       kernel.yield %picked, %largest, %rest : f32, f32, f32
 )"});
       ASSERT_TRUE(test.ok());
-      Elements x = codegen::testing::randomElements({type, "", {m, n}}, 17);
+      Elements x = randomElements({type, "", {m, n}}, 17);
       x[1] = -0.0, x[3 * n + 1] = -infinity, x[n + 3] = -0.0;
       test.setIn(0, x);
       test.setIn(1, Elements(labels.begin(), labels.end()));
@@ -499,7 +537,7 @@ TEST(CudaReduction, FusionDoesNotChangeBits) {
     ASSERT_TRUE(fused.ok() && rows.ok() && columns.ok());
     std::vector<std::string> together = fused.run(), apart = rows.run();
     EXPECT_EQ(together[0], apart[0]);
-    columns.setIn(0, codegen::testing::decode("f32", apart[1]));
+    columns.setIn(0, decode("f32", apart[1]));
     EXPECT_EQ(together[1], columns.run()[0]);
   }
 }

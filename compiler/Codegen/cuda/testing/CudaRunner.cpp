@@ -94,7 +94,8 @@ CudaRunner::run(size_t kernel, std::span<const uint64_t> operands, std::span<con
 }
 
 std::vector<std::string> runOnBytes(const CudaRunner& runner, std::vector<std::string> bytes,
-                                    size_t ins, ptx::Order order, ptx::Counters* counters) {
+                                    size_t ins, ptx::Order order, ptx::Counters* counters,
+                                    size_t kernel) {
   ptx::Memory memory;
   std::vector<uint64_t> operands;
   for (const std::string& content : bytes) {
@@ -105,7 +106,7 @@ std::vector<std::string> runOnBytes(const CudaRunner& runner, std::vector<std::s
     std::memcpy(memory.bytes(operands.back(), size).data(), content.data(), content.size());
     memory.markWritten(operands.back(), size);
   }
-  Result<std::vector<ptx::Counters>> counted = runner.run(0, operands, {}, order, memory);
+  Result<std::vector<ptx::Counters>> counted = runner.run(kernel, operands, {}, order, memory);
   EXPECT_TRUE(counted.ok()) << counted.error().message() << "\n" << runner.ptx();
   if (!counted.ok())
     return {};
