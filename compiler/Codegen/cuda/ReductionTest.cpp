@@ -136,8 +136,7 @@ TEST(CudaSumOrder, RowsBitForBit) {
   };
   const bool isEvery = std::getenv("TITAN_TEST_EVERY_LENGTH") != nullptr;
   for (int64_t chunks = 1; (chunks - 1) * chunkLength < most; ++chunks)
-    if (isEvery || slotsOf(chunks) != slotsOf(chunks - 1) ||
-        slotsOf(chunks) != slotsOf(chunks + 1))
+    if (isEvery || slotsOf(chunks) != slotsOf(chunks - 1) || slotsOf(chunks) != slotsOf(chunks + 1))
       addChunks(chunks);
   const char* chosen = std::getenv("TITAN_TEST_SEED");
   std::mt19937 generator(chosen ? std::atoi(chosen) : 1);

@@ -40,8 +40,8 @@ private:
 /// before. Fails the test, and returns none, where it does not run; fails where it leaves bytes
 /// unwritten.
 std::vector<std::string> runOnBytes(const CudaRunner& runner, std::vector<std::string> bytes,
-                                    size_t ins, ptx::Order order,
-                                    ptx::Counters* counters = nullptr, size_t kernel = 0);
+                                    size_t ins, ptx::Order order, ptx::Counters* counters = nullptr,
+                                    size_t kernel = 0);
 
 /// Fails the test unless they are the same in three orders of blocks and warps.
 std::vector<std::string> runInAllOrders(const CudaRunner& runner,
