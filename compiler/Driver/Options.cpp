@@ -2,6 +2,7 @@
 
 #include "compiler/Driver/Version.h"
 #include "frontend/nn/Models.h"
+#include "runtime/program/OptionValues.h"
 #include "runtime/program/RecipeSchema.h"
 #include "runtime/program/TomlDocument.h"
 
@@ -70,6 +71,7 @@ parseCompileOptions(const std::vector<std::string>& arguments) {
   app.add_option("--save-temps", options.saveTemps,
                  "a directory for every intermediate result, made without --cache");
 
+  TITAN_TRY(checkOptionValues(arguments));
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {

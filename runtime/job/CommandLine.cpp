@@ -1,6 +1,7 @@
 #include "runtime/job/CommandLine.h"
 
 #include "runtime/checkpoint/Load.h"
+#include "runtime/program/OptionValues.h"
 #include "runtime/program/Text.h"
 
 #include <CLI/CLI.hpp>
@@ -52,6 +53,7 @@ public:
           "unknown command '{}': use train, eval, predict, sample, plan, info, profile, compare or "
           "tune",
           arguments[0]);
+    TITAN_TRY(checkOptionValues(arguments));
     std::ranges::reverse(arguments); // what CLI11 expects of a vector
     try {
       app_.parse(std::move(arguments));

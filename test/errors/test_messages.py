@@ -58,7 +58,8 @@ class CommandLine(ErrorTest):
     def test_of_flags(self):
         for arguments, says in {("--map", "a=b"): "--fresh, --map, --ignore and --cast belong to --init, which is not given",
                                 ("--init", "w.safetensors", "--map", "ab"): "--map 'ab' is not <name in the file>=<canonical name>",
-                                ("--steps", "many"): "see --help"}.items():
+                                ("--steps", "many"): "see --help",
+                                ("--device=", "--steps", "2"): "--device= has no value: write one behind the =, or leave the option out"}.items():
             with self.subTest(arguments=arguments):
                 self.train_refused(*arguments, code=USAGE, says=says)
         self.refused(USAGE, self.job, "jump", says="unknown command 'jump': use train, eval, predict, sample, plan, info, profile, compare or tune")

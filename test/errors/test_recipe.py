@@ -271,6 +271,11 @@ class CommandLine(ErrorTest):
     def test_unknown_card(self):
         self.usage(MODEL, "--target=cuda", "--arch=sm_12", says="sm_12")
 
+    def test_options_without_a_value(self):
+        for option in ("--arch=", "--output="):
+            self.usage(MODEL, option, "--target=cuda",
+                       says=f"{option} has no value: write one behind the =, or leave the option out")
+
     def test_unknown_pass(self):
         self.usage(MODEL, "--disable-pass=titan-no-such-pass", says="titan-no-such-pass")
 
