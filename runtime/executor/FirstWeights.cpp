@@ -2,7 +2,11 @@
 
 #include "runtime/program/Collective.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <functional>
+#include <vector>
 
 namespace titan {
 namespace {
@@ -75,6 +79,35 @@ private:
   Status lost_; ///< what ended the exchange itself
 };
 
+/// States whose bytes in the model file go to windows as they are.
+class StatesInPlace {
+public:
+  void add(const State& state, const ByteSink& window) { places_.push_back({&state, window}); }
+
+  /// A thread reads one state at a time, as the digest of its bytes goes from the first to the
+  /// last; the largest come first, so that the threads end together.
+  Status read(const InitialStateSources& sources, ThreadPool& pool) {
+    std::ranges::stable_sort(places_, std::greater(),
+                             [](const InPlace& place) { return place.window.bytes(); });
+    std::vector<Status> statuses(places_.size());
+    std::atomic<size_t> next = 0;
+    pool.parallelFor(pool.threads(), 1, [&](int64_t, int64_t) {
+      for (size_t i = next++; i < places_.size(); i = next++)
+        statuses[i] = writeInitialState(*places_[i].state, sources, pool, places_[i].window);
+    });
+    for (Status& status : statuses)
+      TITAN_TRY(std::move(status));
+    return {};
+  }
+
+private:
+  struct InPlace {
+    const State* state;
+    ByteSink window;
+  };
+  std::vector<InPlace> places_;
+};
+
 } // namespace
 
 Traffic firstWeightsTraffic(const Program& program, int64_t rank) {
@@ -95,6 +128,7 @@ Traffic firstWeightsTraffic(const Program& program, int64_t rank) {
 Status writeFirstWeights(StateAccess& access, const InitialStateSources& sources, ThreadPool& pool,
                          Peers& peers) {
   Status mine; // what this rank alone has met: it goes on until the others know
+  StatesInPlace inPlace;
   int64_t stored = 0;
   for (const State& state : access.program().states) {
     const ByteSink memory = access.sink(placeOf(state));
@@ -104,7 +138,10 @@ Status writeFirstWeights(StateAccess& access, const InitialStateSources& sources
       continue;
     }
     if (peers.isAlone()) {
-      TITAN_TRY(writeInitialState(state, sources, pool, memory));
+      if (isStoredInPlace(state) && !memory.direct().empty())
+        inPlace.add(state, memory);
+      else
+        TITAN_TRY(writeInitialState(state, sources, pool, memory));
       continue;
     }
     const int64_t owner = stored++ % peers.count();
@@ -114,6 +151,7 @@ Status writeFirstWeights(StateAccess& access, const InitialStateSources& sources
     if (!goesOn)
       break;
   }
+  TITAN_TRY(inPlace.read(sources, pool));
   return peers.agree(firstWeightsName, std::move(mine));
 }
 

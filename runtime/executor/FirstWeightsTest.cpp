@@ -20,10 +20,11 @@ namespace {
 using testing::NullDevice;
 using testing::onRanks;
 
-/// States that rules and a payload start, cut in all ways on replicate = 2, shard = 3.
+/// States that rules and a payload start, cut in all ways on the axes of `mesh`.
 struct Rig {
-  Rig() {
-    program.mesh = {{"replicate", 2}, {"shard", 3}};
+  explicit Rig(std::vector<MeshAxis> mesh = {{"replicate", 2}, {"shard", 3}},
+               bool hasWindow = false) {
+    program.mesh = std::move(mesh);
     add("normal", Init::Kind::Normal, DType::F32, {10, 3}, {{1, 0}});
     add("uniform", Init::Kind::Uniform, DType::BF16, {3, 5}, {{1, 1}});
     add("both", Init::Kind::Normal, DType::F64, {7, 2}, {{0, 0}, {1, 0}});
@@ -35,7 +36,7 @@ struct Rig {
     program.states.back().init.stored.front().shape = {6, 40};
     add("large", Init::Kind::Payload, DType::F32, {700000}, {{1, 0}});
     add("whole", Init::Kind::Payload, DType::I64, {9}, {});
-    device.emplace(program.arenaBytes);
+    device.emplace(program.arenaBytes, hasWindow);
   }
 
   void add(const std::string& name, Init::Kind kind, DType dtype, Shape shape,
@@ -120,6 +121,28 @@ TEST(FirstWeights, AreThoseOfOneRankOnEveryRank) {
       EXPECT_EQ(found[i], expected) << state.name << " on rank " << rank;
     }
   }
+}
+
+TEST(FirstWeights, OfOneRankAreReadByAnyNumberOfThreads) {
+  for (const bool hasWindow : {false, true})
+    for (const int threads : {1, 3}) {
+      Rig rig({{"replicate", 1}, {"shard", 1}}, hasWindow);
+      auto pool = ThreadPool::create(threads).take();
+      StateAccess access(rig.program, *rig.device);
+      Peers alone;
+      const auto write = [&](const std::string& payload) {
+        return writeFirstWeights(access, {.payload = payload, .seed = 7}, *pool, alone);
+      };
+      ASSERT_TRUE(write(rig.payload).ok());
+      const std::vector<std::string> found = partsOf(rig, access);
+      for (size_t i = 0; i < found.size(); ++i)
+        EXPECT_EQ(found[i], wholeOf(rig.program.states[i], rig.payload, *pool))
+            << rig.program.states[i].name << ", " << threads << " threads, window: " << hasWindow;
+      std::string damaged = rig.payload;
+      damaged.back() ^= 1;
+      EXPECT_EQ(write(damaged).error().message(),
+                "the weights of 'whole' in the job's file are damaged: compile the job again");
+    }
 }
 
 TEST(FirstWeights, AFailureOfAnOwnerEndsAllWithItsNumber) {

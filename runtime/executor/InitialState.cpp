@@ -16,7 +16,7 @@ namespace {
 
 // A share of a thread: a draw costs tens of nanoseconds.
 constexpr int64_t elementsPerThread = 4096;
-constexpr int64_t drawnAtOnce = 256; ///< elements
+constexpr size_t drawnAtOnce = 256; ///< elements
 
 template <typename T> T asElement(double value) {
   if constexpr (std::is_same_v<T, uint16_t>)
@@ -25,9 +25,9 @@ template <typename T> T asElement(double value) {
     return static_cast<T>(value);
 }
 
-template <typename T, typename Draw>
+template <typename T, typename Make>
 Status fillAs(const State& state, const Part& part, const ByteSink& memory, ThreadPool& pool,
-              const Draw& draw) {
+              const Make& make) {
   const Overlap overlap(part, Part::whole(state.shape));
   return memory.fillPieces([&](int64_t offset, std::span<char> piece) -> Status {
     constexpr auto elementBytes = static_cast<int64_t>(sizeof(T));
@@ -38,37 +38,31 @@ Status fillAs(const State& state, const Part& part, const ByteSink& memory, Thre
     overlap.forEachRun(first, last, [&](int64_t at, int64_t whole, int64_t count) {
       T* elements = reinterpret_cast<T*>(piece.data()) + (at - first);
       pool.parallelFor(count, elementsPerThread, [&](int64_t begin, int64_t end) {
-        std::array<double, drawnAtOnce> buffer;
-        for (int64_t i = begin; i < end; i += drawnAtOnce) {
-          const auto values = std::span(buffer).first(std::min(end - i, drawnAtOnce));
-          draw(whole + i, values);
-          std::ranges::transform(values, elements + i, asElement<T>);
-        }
+        make(whole + begin, std::span(elements + begin, elements + end));
       });
     });
     return {};
   });
 }
 
-/// Elements of the state's dtype: draw(first, values) gives those of the whole from `first` on, up
-/// to `drawnAtOnce` of them.
-template <typename Draw>
+/// Elements of the state's dtype: make(first, elements) writes those of the whole from `first` on.
+template <typename Make>
 Status fill(const State& state, const Part& part, const ByteSink& memory, ThreadPool& pool,
-            const Draw& draw) {
+            const Make& make) {
   switch (state.dtype) {
   case DType::F64:
-    return fillAs<double>(state, part, memory, pool, draw);
+    return fillAs<double>(state, part, memory, pool, make);
   case DType::F32:
-    return fillAs<float>(state, part, memory, pool, draw);
+    return fillAs<float>(state, part, memory, pool, make);
   case DType::BF16:
-    return fillAs<uint16_t>(state, part, memory, pool, draw);
+    return fillAs<uint16_t>(state, part, memory, pool, make);
   case DType::I64:
-    return fillAs<int64_t>(state, part, memory, pool, draw);
+    return fillAs<int64_t>(state, part, memory, pool, make);
   case DType::I32:
-    return fillAs<int32_t>(state, part, memory, pool, draw);
+    return fillAs<int32_t>(state, part, memory, pool, make);
   case DType::U8:
   case DType::Bool:
-    return fillAs<uint8_t>(state, part, memory, pool, draw);
+    return fillAs<uint8_t>(state, part, memory, pool, make);
   default:
     return Error::internal(
         "state '{}' of dtype {} has an init rule: only F64, F32, BF16, I64, I32, U8 and BOOL have",
@@ -130,9 +124,7 @@ Status place(const State& state, const WeightsOf& weightsOf, const ByteSink& des
     if (digest != range.digest)
       changed = &range;
   };
-  const bool isInPlace = std::all_of(state.sources.begin(), state.sources.end(),
-                                     [](const TensorSource& s) { return s.piece.isInPlace(); });
-  if (isInPlace && stored.size() == 1 && stored[0].shape == state.shape) {
+  if (isStoredInPlace(state)) {
     const StoredWeights weights = TITAN_TRY(weightsOf(stored[0]));
     check(stored[0], TITAN_TRY(weights.read(stored[0].offset, destination)));
     return {};
@@ -208,25 +200,36 @@ bool isStored(const State& state) {
   return state.init.kind == Init::Kind::Payload || state.init.kind == Init::Kind::External;
 }
 
+bool isStoredInPlace(const State& state) {
+  const std::vector<StoredRange>& stored = state.init.stored;
+  return isStored(state) && stored.size() == 1 && stored.front().shape == state.shape &&
+         std::ranges::all_of(state.sources,
+                             [](const TensorSource& s) { return s.piece.isInPlace(); });
+}
+
 Status drawInitialState(const State& state, const Part& part, uint64_t seed, ThreadPool& pool,
                         const ByteSink& memory) {
   const Init& init = state.init;
   const uint64_t key = randomKey(seed, XXH3_64bits(state.name.data(), state.name.size()));
   // a + scale * the draw of each element.
   const auto drawn = [&](auto draws, double scale) {
-    return fill(state, part, memory, pool, [=, &init](int64_t first, std::span<double> values) {
+    return fill(state, part, memory, pool, [=, &init]<typename T>(int64_t first, std::span<T> all) {
       std::array<float, drawnAtOnce> buffer;
-      const auto numbers = std::span(buffer).first(values.size());
-      draws(key, /*step=*/0, static_cast<uint64_t>(first), numbers);
-      std::ranges::transform(numbers, values.begin(), [&](float number) {
-        return init.a + scale * static_cast<double>(number);
-      });
+      for (size_t i = 0; i < all.size(); i += drawnAtOnce) {
+        const std::span<T> elements = all.subspan(i, std::min(all.size() - i, drawnAtOnce));
+        const auto numbers = std::span(buffer).first(elements.size());
+        draws(key, /*step=*/0, static_cast<uint64_t>(first) + i, numbers);
+        std::ranges::transform(numbers, elements.begin(), [&](float number) {
+          return asElement<T>(init.a + scale * static_cast<double>(number));
+        });
+      }
     });
   };
   switch (init.kind) {
   case Init::Kind::Constant:
-    return fill(state, part, memory, pool,
-                [&](int64_t, std::span<double> values) { std::ranges::fill(values, init.a); });
+    return fill(state, part, memory, pool, [&]<typename T>(int64_t, std::span<T> elements) {
+      std::ranges::fill(elements, asElement<T>(init.a));
+    });
   case Init::Kind::Normal:
     return drawn(normalDraws, init.b);
   case Init::Kind::Uniform:

@@ -20,6 +20,9 @@ struct InitialStateSources {
 
 /// Does the state start from bytes of the model file? Else a rule draws it.
 bool isStored(const State& state);
+/// Do its bytes lie in one tensor of the file as they do in the state? Then reading them takes no
+/// memory beside the state's.
+bool isStoredInPlace(const State& state);
 
 /// Draws what `part` has of a state that a rule starts, into its memory; padding gets zeros.
 /// Threads draw straight into a window.
@@ -33,7 +36,7 @@ Status drawInitialState(const State& state, const Part& part, uint64_t seed, Thr
 /// Writes the whole state, row-major, piece by piece and in order.
 ///  - Payload, External: the stored tensors, each of which must have its digest, cut and turned as
 ///    State::sources say. The program was verified.
-///  - else: what drawInitialState() gives.
+///  - else: what drawInitialState() gives; `pool` is for these alone.
 /// BadInput: a weights file that is missing, short or changed. Internal: a damaged payload.
 Status writeInitialState(const State& state, const InitialStateSources& sources, ThreadPool& pool,
                          const ByteSink& whole);
