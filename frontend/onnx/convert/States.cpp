@@ -3,6 +3,10 @@
 #include "frontend/onnx/convert/Conversion.h"
 #include "frontend/state/InitRules.h"
 
+#include "mlir/IR/Threading.h"
+
+#include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -75,9 +79,40 @@ static const Tensor& storedOf(const Tensor& tensor) {
   return tensor.stored ? *tensor.stored : tensor;
 }
 
+/// Do the file's bytes count? Else a rule gives the first value of `tensor`.
+static bool startsFromFile(const NamedTensor& tensor, const Tensor& file, bool fresh) {
+  const bool drawn = tensor.kind == TensorKind::Parameter || tensor.role == Role::Statistic;
+  return !file.restored && !(fresh && drawn);
+}
+
+/// Of stored tensors.
+using Digests = std::map<const Tensor*, Result<uint64_t>>;
+
+/// The digests of all tensors in one piece that states of `names` start from. Weights are most of
+/// what an import reads, so the threads of `context` read a tensor each.
+static Digests digestsOf(MLIRContext* context, const Graph& graph, const NameTable& names,
+                         bool fresh) {
+  Digests digests;
+  std::vector<Digests::value_type*> order;
+  for (const NamedState& named : names.states) {
+    const NamedTensor& tensor = names.tensors[named.tensor];
+    if (!startsFromFile(tensor, graph.initializers.at(tensor.initializer), fresh))
+      continue;
+    for (const auto& [initializer, piece] : named.sources)
+      if (const Tensor& file = storedOf(graph.initializers.at(initializer)); file.span)
+        if (auto [digest, isNew] = digests.try_emplace(&file, uint64_t{0}); isNew)
+          order.push_back(&*digest);
+  }
+  // The largest first, so that the threads end together.
+  std::ranges::sort(order, std::greater(), [](const auto* one) { return one->first->byteCount(); });
+  parallelForEach(context, order, [](auto* one) { one->second = one->first->digest(); });
+  return digests;
+}
+
 /// Where `file`'s bytes are; `name` is the state's.
 static Result<ir::StoredRangeAttr> storedRange(MLIRContext* context, const std::string& name,
-                                               const Tensor& file, bool fresh) {
+                                               const Tensor& file, const Digests& digests,
+                                               bool fresh) {
   if (!file.missing.empty() && fresh)
     return Error::badInput("{}: buffer '{}' {} has its values there, which model.init = \"fresh\" "
                            "cannot make up: put the file beside the model or say where it is with "
@@ -92,7 +127,7 @@ static Result<ir::StoredRangeAttr> storedRange(MLIRContext* context, const std::
     return Error::badInput("'{}' is not stored as one piece of raw data: save the model with "
                            "raw_data",
                            printable(file.name));
-  uint64_t digest = TITAN_TRY(file.digest());
+  uint64_t digest = TITAN_TRY(digests.at(&file));
   return ir::StoredRangeAttr::get(context, file.span->path, file.span->offset, file.span->bytes,
                                   digest, file.shape);
 }
@@ -109,7 +144,8 @@ static std::vector<TensorSource> sourcesInFile(const Graph& graph, const NamedSt
 
 /// The bytes of the tensors that `state` is made of.
 static Result<ir::FileInitAttr> fileInit(MLIRContext* context, const Graph& graph,
-                                         const NamedState& state, bool fresh) {
+                                         const NamedState& state, const Digests& digests,
+                                         bool fresh) {
   const std::vector<TensorSource> sources = sourcesInFile(graph, state);
   std::vector<ir::StoredRangeAttr> stored;
   std::vector<std::string> known;
@@ -118,7 +154,7 @@ static Result<ir::FileInitAttr> fileInit(MLIRContext* context, const Graph& grap
       continue;
     known.push_back(sources[i].initializer);
     const Tensor& file = storedOf(graph.initializers.at(state.sources[i].initializer));
-    ir::StoredRangeAttr range = TITAN_TRY(storedRange(context, state.name, file, fresh));
+    ir::StoredRangeAttr range = TITAN_TRY(storedRange(context, state.name, file, digests, fresh));
     if (file.shape == state.shape) // no need to repeat it
       range = ir::StoredRangeAttr::get(context, range.getPath(), range.getOffset(),
                                        range.getBytes(), range.getDigest(), {});
@@ -163,6 +199,7 @@ Result<std::vector<ir::StateOp>> addStates(ModuleOp module, const Graph& graph,
   const std::map<std::string, TensorUses> uses = fresh ? findUses(graph) : decltype(uses)();
   const std::set<std::string> slopes = fresh ? slopesOf(graph) : decltype(slopes)();
   TITAN_TRY(checkDecided(graph, names));
+  const Digests digests = digestsOf(context, graph, names, fresh);
   std::vector<ir::StateOp> states;
   std::vector<StateNames> parameters;
   std::vector<std::string> problems;
@@ -175,20 +212,20 @@ Result<std::vector<ir::StateOp>> addStates(ModuleOp module, const Graph& graph,
       return Error::badInput("'{}' of shape {} is empty", printable(tensor.name), toString(shape));
     bool parameter = tensor.kind == TensorKind::Parameter;
     Attribute init;
-    if (fresh && parameter) {
-      init = freshInit(context, tensor, shape, slopes, recipe);
-    } else if (file.restored) {
-      init = ir::RuleInitAttr::get(context, "constant", 0, 0);
-    } else if (fresh && tensor.role == Role::Statistic) { // the file's are those of its weights
-      const bool variance = isVariance(uses.at(tensor.initializer));
-      init = ir::RuleInitAttr::get(context, "constant", variance ? 1 : 0, 0);
-    } else {
-      Result<ir::FileInitAttr> attribute = fileInit(context, graph, named, fresh);
+    if (startsFromFile(tensor, file, fresh)) {
+      Result<ir::FileInitAttr> attribute = fileInit(context, graph, named, digests, fresh);
       if (!attribute.ok()) {
         problems.push_back(attribute.error().message());
         continue;
       }
       init = *attribute;
+    } else if (file.restored && !(fresh && parameter)) {
+      init = ir::RuleInitAttr::get(context, "constant", 0, 0);
+    } else if (parameter) {
+      init = freshInit(context, tensor, shape, slopes, recipe);
+    } else { // a statistic: the file's are those of its weights
+      const bool variance = isVariance(uses.at(tensor.initializer));
+      init = ir::RuleInitAttr::get(context, "constant", variance ? 1 : 0, 0);
     }
     const bool frozen = isFrozen(namesOf(tensor), recipe);
     if (parameter)
