@@ -28,6 +28,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view emptyArchive = "!<arch>\n";
+/// The runtime with its static libraries.
+constexpr const char* runtimeObject = "titan_runtime.o";
 
 Status cannotWrite() {
   return Error::environment("the linked job cannot be written: {}", std::strerror(errno));
@@ -69,8 +71,7 @@ Status attachPayload(const std::string& job, const JobData& data) {
   return {};
 }
 
-/// lld's command line. Order matters: start files, objects, archives from the highest layer down,
-/// C++ and C libraries, end files.
+/// lld's command line. Order matters: start files, objects, C libraries, end files.
 std::vector<std::string> linkerArguments(const std::string& directory, const std::string& kernels,
                                          const std::string& data, const std::string& output) {
   auto library = [&](const char* name) { return directory + "/" + name; };
@@ -98,28 +99,11 @@ std::vector<std::string> linkerArguments(const std::string& directory, const std
           data,
           "--whole-archive",
           kernels,
-          library("libtitan_job_entry.a"),
           "--no-whole-archive",
-          "--start-group",
-          library("libtitan_job.a"),
-          library("libtitan_executor.a"),
-          library("libtitan_device_cpu.a"),
-          library("libtitan_device_cuda.a"),
-          library("libtitan_device.a"),
-          library("libtitan_launch.a"),
-          library("libtitan_collective.a"),
-          library("libtitan_host.a"),
-          library("libtitan_checkpoint.a"),
-          library("libtitan_data.a"),
-          library("libtitan_metrics.a"),
-          library("libtitan_program.a"),
-          library("libz.a"),
-          "--end-group",
-          library("libstdc++.a"),
+          library(runtimeObject),
           library("libm.so.6"),
           "--start-group",
           library("libgcc.a"),
-          library("libgcc_eh.a"),
           library("libc.so.6"),
           library("libc_nonshared.a"),
           "--end-group",
@@ -171,7 +155,7 @@ Result<std::string> findLibraryDirectory() {
   } else {
     directory = (ownFile().parent_path().parent_path() / "lib" / "titan").string();
   }
-  if (!fs::exists(directory + "/libtitan_job.a"))
+  if (!fs::exists(directory + "/" + runtimeObject))
     return Error::environment(
         "{} does not hold Titan's runtime libraries: reinstall, or set TITAN_LIBRARY_DIR",
         directory);
