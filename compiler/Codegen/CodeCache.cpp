@@ -41,8 +41,11 @@ std::optional<std::string> read(const std::string& path) {
   return bytes;
 }
 
-std::string headOf(std::string_view code) {
-  return fmt::format("titan-code {} {}\n", digest128(code), code.size());
+/// What the entry at `path` begins with. Its name counts, too: an entry that a copy put in another's
+/// place is whole, but not the code of that key.
+std::string headOf(const std::string& path, std::string_view code) {
+  const std::string named = fmt::format("{}\n{}", fs::path(path).filename().string(), code);
+  return fmt::format("titan-code {} {}\n", digest128(named), code.size());
 }
 
 /// A file of the folder that is no entry and does not come from a cache.
@@ -119,7 +122,7 @@ std::optional<std::string> CodeCache::find(std::string_view key) {
     return std::nullopt;
   const size_t head = entry->find('\n') + 1; // 0 where there is none
   std::string_view code = std::string_view(*entry).substr(head);
-  if (std::string_view(*entry).substr(0, head) != headOf(code)) {
+  if (std::string_view(*entry).substr(0, head) != headOf(path, code)) {
     if (!damaged_)
       notes_.push_back(fmt::format("--cache: {} is damaged: its kernel is compiled again", path));
     damaged_ = true;
@@ -133,7 +136,8 @@ std::optional<std::string> CodeCache::find(std::string_view key) {
 void CodeCache::store(std::string_view key, std::string_view code) {
   if (!writes_)
     return;
-  writes_ = write(pathOf(key), headOf(code), code);
+  const std::string path = pathOf(key);
+  writes_ = write(path, headOf(path, code), code);
   stored_ |= writes_;
   if (!writes_)
     notes_.push_back(

@@ -2,7 +2,8 @@
 //
 // DIR/titan-code-cache        a line of text: the format of the folder
 // DIR/<digest of key>.code    an entry: its head, one line "titan-code <digest> <bytes>", and the
-//                             code; both digests are digest128() (runtime/program/Text.h)
+//                             code; both digests are digest128() (runtime/program/Text.h), that
+//                             of the head is of the file's name, a line, and the code
 //
 // Several processes may use a folder at once: an entry is written under a name of its own and then
 // renamed, and what is removed meanwhile is compiled again. A folder that cannot be used is no

@@ -67,6 +67,19 @@ TEST_F(CodeCacheTest, DamagedEntriesAreNotUsedAndReplaced) {
   }
 }
 
+TEST_F(CodeCacheTest, AnEntryInThePlaceOfAnotherIsDamaged) {
+  CodeCache cache(path("cache"), "");
+  cache.store("key", "the code");
+  const fs::path entry = entries().at(0);
+  cache.store("another key", "other code");
+  for (const fs::path& other : entries())
+    if (other != entry)
+      fs::copy_file(other, entry, fs::copy_options::overwrite_existing);
+  EXPECT_EQ(cache.find("key"), std::nullopt);
+  EXPECT_EQ(cache.find("another key"), "other code");
+  EXPECT_EQ(cache.notes().size(), 1);
+}
+
 TEST_F(CodeCacheTest, FolderOfAnotherVersion) {
   fs::create_directory(path("cache"));
   write(path("cache/titan-code-cache"), "titan code cache, format 2\n");
