@@ -51,16 +51,19 @@ public:
   }
 
 private:
-  /// The largest of the fewest equal parts of at most `most` elements, in whole steps.
+  /// The largest of the fewest equal parts of at most `most` elements, in whole steps; one step where
+  /// a printed machine model leaves no room for it.
   static int64_t equalPart(int64_t extent, int64_t most) {
-    return llvm::alignTo(llvm::divideCeil(extent, llvm::divideCeil(extent, most)), matrixStep);
+    const int64_t parts = llvm::divideCeil(extent, std::max<int64_t>(most, matrixStep));
+    return llvm::alignTo(llvm::divideCeil(extent, parts), matrixStep);
   }
   bool cutsB() const { return depth < gemm.getK(); }
   /// bf16 cannot hold the sums between two panels.
   bool keepsSumsApart() const { return epilogue.toBf16 && panel < gemm.getK(); }
   /// One strip, or all of a block where B is cut along k.
   int64_t rowsOfSums() const {
-    return cutsB() ? mostSums / columns / matrixBlock * matrixBlock : matrixBlock;
+    return cutsB() ? std::max(mostSums / columns / matrixBlock, int64_t{1}) * matrixBlock
+                   : matrixBlock;
   }
 
   void emitRectangle(Value matrix, GemmRange rows, GemmRange allColumns) {

@@ -11,6 +11,8 @@
 
 #include <bit>
 #include <cmath>
+#include <cstdlib>
+#include <functional>
 #include <iostream>
 
 namespace titan::codegen::testing {
@@ -140,10 +142,14 @@ void expectBits(Product& product, const KernelRunner& runner) {
   }
 }
 
-void check(const GemmCase& c, Values values = Values::Uniform) {
+/// By the native CPU, with blocks as `machine` says.
+void check(const GemmCase& c, Values values = Values::Uniform,
+           const std::function<void(MachineModel&)>& change = nullptr) {
   SCOPED_TRACE(describe(c));
   Product product(c, values);
   TargetInfo native = resolveCpu("native").take();
+  if (change)
+    change(*native.machine);
   std::vector<MatrixUnitKind> units = {MatrixUnitKind::Emulated};
   if (!whyNoTiles())
     units.push_back(MatrixUnitKind::Amx);
@@ -289,6 +295,38 @@ TEST_F(MatrixGemm, ExtremeValues) {
                .bf16 = true},
               values);
     }
+}
+
+int64_t drawOf(std::mt19937& generator, std::initializer_list<int64_t> values) {
+  return values.begin()[generator() % values.size()];
+}
+
+// Sums do not depend on what is packed at a time. TITAN_TEST_SEED draws others.
+TEST_F(MatrixGemm, DrawnShapesAndBlocks) {
+  const char* seed = std::getenv("TITAN_TEST_SEED");
+  std::mt19937 generator(seed ? std::atoi(seed) : 1);
+  auto upTo = [&](int64_t most) { return 1 + static_cast<int64_t>(generator() % most); };
+  auto flag = [&] { return generator() % 2 == 0; };
+  for (int draw = 0; draw < 24; ++draw) {
+    GemmCase c = {.m = upTo(90), .n = upTo(120), .k = upTo(300)};
+    c.transposeA = flag(), c.transposeB = flag();
+    c.bf16 = true, c.toBf16 = flag(), c.roundsB = !c.transposeA && flag();
+    c.accumulate = !c.toBf16 && flag(), c.bias = flag(), c.relu = flag();
+    c.batch = upTo(3), c.tileM = 16 * upTo(6), c.tileN = 16 * upTo(8), c.padding = upTo(6) - 1;
+    const int64_t depth = drawOf(generator, {1, 32, 64, 96, 384});
+    const int64_t columns = drawOf(generator, {32, 64, 512});
+    const int64_t elements = drawOf(generator, {1, 1 << 11, 1 << 13, 1 << 19});
+    SCOPED_TRACE(fmt::format("draw {}: tiles {} x {}, panels of {}, {} columns and {} elements of "
+                             "B at a time",
+                             draw, c.tileM, c.tileN, depth, columns, elements));
+    check(c, static_cast<Values>(generator() % 4), [&](MachineModel& machine) {
+      machine.matrixPanelDepth = depth;
+      machine.matrixColumns = machine.matrixColumnsTransposed = columns;
+      machine.matrixBlockElements = elements;
+    });
+    if (HasFatalFailure())
+      return;
+  }
 }
 
 TEST_F(MatrixGemm, RunsOnNarrowVectorsToo) {
