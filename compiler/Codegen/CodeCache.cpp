@@ -41,8 +41,8 @@ std::optional<std::string> read(const std::string& path) {
   return bytes;
 }
 
-/// What the entry at `path` begins with. Its name counts, too: an entry that a copy put in another's
-/// place is whole, but not the code of that key.
+/// What the entry at `path` begins with. Its name counts, too: an entry that was copied over
+/// another one is whole, but not the code of that key.
 std::string headOf(const std::string& path, std::string_view code) {
   const std::string named = fmt::format("{}\n{}", fs::path(path).filename().string(), code);
   return fmt::format("titan-code {} {}\n", digest128(named), code.size());

@@ -106,7 +106,7 @@ public:
     return {};
   }
 
-  bool lacksKernel() const { return table.lacksKernel(); }
+  bool refusesInput() const { return table.refusesInput(); }
   CompiledModule& result() { return compiled; }
 
 private:
@@ -206,8 +206,8 @@ auto generate(ModuleOp planned, const CodegenOptions& options, Finish finish)
     reference = TITAN_TRY(createReference(planned.getContext()));
   ModuleBuilder builder(planned, options, *target, reference.get());
   if (failed(builder.build()))
-    return builder.lacksKernel() ? Error::badInput("{}", message)
-                                 : Error::internal("code generation: {}", message);
+    return builder.refusesInput() ? Error::badInput("{}", message)
+                                  : Error::internal("code generation: {}", message);
   TITAN_TRY(builder.checkLimit());
   TITAN_TRY(verify(builder.result().program));
   return finish(builder, *target);

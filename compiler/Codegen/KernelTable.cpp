@@ -65,7 +65,7 @@ FailureOr<KernelTable::Routine> KernelTable::routineFor(kernel::CallOp op) {
   routine.emitter = target_.routine(op.getRoutine());
   for (Target* target : {&target_, reference_})
     if (target && !target->routine(op.getRoutine())) {
-      lacksKernel_ = true;
+      refusesInput_ = true;
       return op.emitError() << ir::describePlace(op) << ": " << nameOf(op.getRoutine())
                             << " has no kernel on " << target->info().kind;
     }
@@ -94,7 +94,8 @@ FailureOr<uint32_t> KernelTable::find(llvm::StringMap<uint32_t>& known, StringRe
   if (isNew) {
     Entry entry{"titan_kernel_" + std::to_string(index), describe(), {}, {}, {}};
     if (failed(target_.emit(op, entry.symbol))) {
-      lacksKernel_ = !target_.coversAll();
+      // Calls are refused for blocks that do not suit the target: numbers of a printed stage.
+      refusesInput_ = !target_.coversAll() || isa<kernel::CallOp>(op);
       return failure();
     }
     if (reference_) {

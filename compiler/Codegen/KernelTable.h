@@ -32,8 +32,8 @@ public:
   Target& target() { return target_; }
   /// How a CPU that walks the table spreads the work over threads.
   Target& host() { return reference_ ? *reference_ : target_; }
-  /// Is there an op that the target has no code for?
-  bool lacksKernel() const { return lacksKernel_; }
+  /// Is what failed the user's: an op or blocks that the target has no code for?
+  bool refusesInput() const { return refusesInput_; }
   /// The end of the planned arena, where what library calls share begins.
   void setWorkspaceOffset(int64_t offset) { workspaceOffset_ = offset; }
   int64_t workspaceOffset() const { return workspaceOffset_; }
@@ -62,7 +62,7 @@ private:
 
   Target& target_;
   Target* reference_;
-  bool lacksKernel_ = false;
+  bool refusesInput_ = false;
   std::vector<Entry> kernels_;
   llvm::StringMap<uint32_t> fused_, routines_;
   std::vector<LibraryCall> libraryCalls_;

@@ -1,5 +1,5 @@
 // Blocks of attention that do not fit on the stack of a thread are refused with their size.
-// RUN: %exits 4 titan-compile %s --emit=codegen 2>&1 | FileCheck %s
+// RUN: %exits 1 titan-compile %s --emit=codegen 2>&1 | FileCheck %s
 
 module attributes {titan.stage = "plan", titan.model = "attention.onnx",
     titan.target = {kind = "cpu", cpu = "x86-64-v4", features = ""},

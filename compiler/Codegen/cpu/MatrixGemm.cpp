@@ -51,8 +51,8 @@ public:
   }
 
 private:
-  /// The largest of the fewest equal parts of at most `most` elements, in whole steps; one step where
-  /// a printed machine model leaves no room for it.
+  /// The largest of the fewest equal parts of at most `most` elements, in whole steps; one step
+  /// where a printed machine model leaves no room for it.
   static int64_t equalPart(int64_t extent, int64_t most) {
     const int64_t parts = llvm::divideCeil(extent, std::max<int64_t>(most, matrixStep));
     return llvm::alignTo(llvm::divideCeil(extent, parts), matrixStep);
