@@ -76,6 +76,21 @@ bool isCpu(std::string_view name) {
   return subtarget("generic", "")->isCPUStringValid(StringRef(name.data(), name.size()));
 }
 
+std::string unknownFeature(std::string_view features) {
+  auto generic = subtarget("generic", "");
+  llvm::SmallVector<StringRef> list;
+  StringRef(features).split(list, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  for (StringRef feature : list) {
+    const bool isSigned = feature.starts_with("+") || feature.starts_with("-");
+    if (!isSigned || llvm::none_of(generic->getAllProcessorFeatures(),
+                                   [&](const llvm::SubtargetFeatureKV& known) {
+                                     return feature.drop_front() == known.Key;
+                                   }))
+      return feature.str();
+  }
+  return {};
+}
+
 Result<TargetInfo> resolveCpu(std::string_view arch) {
   TargetInfo target;
   if (arch != "native") {

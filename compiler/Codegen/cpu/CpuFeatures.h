@@ -22,6 +22,8 @@ void registerCpus();
 /// machine model of its class; only `native` looks at this machine. Usage for an unknown one.
 Result<TargetInfo> resolveCpu(std::string_view arch);
 bool isCpu(std::string_view name);
+/// The first of `features`, "+avx2,-sse4a", that is not of this form or that no CPU has; empty: none.
+std::string unknownFeature(std::string_view features);
 
 /// The instruction sets of a target, by LLVM's names ("avx512f"). Making one reads LLVM's tables:
 /// whoever has several questions keeps it.

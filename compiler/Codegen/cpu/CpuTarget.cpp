@@ -60,6 +60,10 @@ Result<TargetInfo> CpuTarget::checked(TargetInfo info) {
   }
   if (!isCpu(info.cpu))
     return Error::badInput("'titan.target' names {} '{}': no such CPU", info.kind, info.cpu);
+  if (const std::string unknown = unknownFeature(info.features); !unknown.empty())
+    return Error::badInput("'titan.target' names the feature '{}': LLVM knows none of this name; "
+                           "features are written as in \"+avx2,-sse4a\"",
+                           unknown);
   if (!info.machine)
     info.machine = machineOf(classOf(info, makerOf(info.cpu)));
   return info;
