@@ -55,7 +55,7 @@ private:
   Status fillWorkspace(unsigned char garbage);
   /// The digest of the library's result; nothing, and `why`, where it refuses.
   Result<std::optional<std::string>> digestOf(const LtAlgorithm& algorithm, Values values,
-                                              unsigned char garbage, std::string& why);
+                                              std::string& why);
   /// How often small integers are drawn.
   uint64_t rounds() const;
   /// The digest of the generated product of what is there: small integers of round `round`.
