@@ -7,6 +7,7 @@ The models are those of test/training. `./job` finds the driver by LD_LIBRARY_PA
 """
 import argparse
 import concurrent.futures
+import functools
 import json
 import os
 import random
@@ -34,7 +35,6 @@ EVERY_RECIPE = ("gpt-nano", "relu")
 MODELS = ("activations", "convolutions", "decoder", "frozen", "functional", "gpt-nano", "loss-inside", "own-parameters", "recurrent", "relu", "residual", "routed",
           "segmentation", "tied", "twice-used", "words")
 NARROW_MODELS = ("convolutions", "gpt-nano", "relu")  # that are compared with products of bf16, too
-CUDA = ("--target=cuda",)
 MODULES = TRAINING / "modules"
 # Of small modules one of each family that no model above has.
 FAMILIES = ("bilinear", "class-token", "experts-of-copies", "exponential-of-a-scalar", "flow-of-fresh-scales", "fresh-t5", "lora", "prelu", "straight-through", "weight-norm")
@@ -46,6 +46,25 @@ LOSSES, NARROW = 1e-4, 1e-2  # relative, of 20 steps, between devices; with prod
 AVERAGES = 1e-5  # of the largest element, after 20 steps, between devices
 
 
+@functools.cache
+def cuda(tools):
+    """Options for a job that the tests' driver runs, by its PTX: cubins took longer than all else, so there is one, where there is an assembler.
+    Those of every card: `code`."""
+    options, folder = ("--target=cuda", "--arch=sm_80"), check_losses.REFERENCES / "relu"
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            titan_job.compile_job(tools, folder / "dynamo-train.onnx", folder / "adamw.toml", Path(scratch) / "job", *options)
+        except titan_job.Failure as failure:
+            if "takes an assembler" not in str(failure):
+                raise
+            return options[:1]
+    return options
+
+
+def options_for(tools, target):
+    return cuda(tools) if target == "cuda" else (f"--target={target}",)
+
+
 def relative(losses, expected, most=LOSSES):
     if len(losses) != len(expected):
         return [f"{len(losses)} losses, expected {len(expected)}"]
@@ -55,7 +74,7 @@ def relative(losses, expected, most=LOSSES):
 
 def losses(tools, folder, reference, export, recipe, scratch):
     """A model as PyTorch trained it."""
-    return check_losses.check(tools, folder, reference, export, recipe, scratch, *CUDA)
+    return check_losses.check(tools, folder, reference, export, recipe, scratch, *cuda(tools))
 
 
 def loss_checks(tools):
@@ -72,7 +91,7 @@ def reference(tools, name, scratch):
     recorded = json.loads((folder / "reference.json").read_text())
     export, recipe = next(check_losses.pairs(recorded))
     job, data, rows = scratch / "job", folder / "data.npz", {}
-    titan_job.compile_job(tools, folder / f"{export}.onnx", folder / f"{recipe}.toml", job, *CUDA, "--reference-kernels")
+    titan_job.compile_job(tools, folder / f"{export}.onnx", folder / f"{recipe}.toml", job, *cuda(tools), "--reference-kernels")
     for device in ("reference", "cuda"):
         rows[device] = [row["loss"] for row in titan_job.train(job, scratch / device, data, 20, 2, f"--device={device}", "--poison")]
     wrong += relative(rows["reference"], recorded["recipes"][recipe]["f32"])
@@ -85,7 +104,7 @@ def compare(tools, name, scratch):
     export, recipe = next(check_losses.pairs(json.loads((folder / "reference.json").read_text())))
     for compute in ("f32", "bf16") if name in NARROW_MODELS else ("f32",):
         job = scratch / compute
-        titan_job.compile_job(tools, folder / f"{export}.onnx", folder / f"{recipe}.toml", job, *CUDA, "--reference-kernels", "--set", f"precision.compute={compute}")
+        titan_job.compile_job(tools, folder / f"{export}.onnx", folder / f"{recipe}.toml", job, *cuda(tools), "--reference-kernels", "--set", f"precision.compute={compute}")
         found = json.loads(titan_job.run([job, "compare", "--device=cuda", "--data", folder / "data.npz", "--json"]))
         if not (found["difference"] is None and found["commands"] > 20 and 0 <= found["largest_share"] < 1):
             wrong.append(f"{compute}: {found}")
@@ -102,12 +121,12 @@ def broken(tools, scratch):
     """Code of a card with one kernel changed: `compare` names that kernel by its module path. The job is as it was; the driver runs other code for its cubin."""
     folder = check_losses.REFERENCES / "relu"
     job, ptx, wrong = scratch / "job", scratch / "broken.ptx", []
-    titan_job.compile_job(tools, folder / "dynamo-train.onnx", folder / "adamw.toml", job, *CUDA, "--reference-kernels", "--save-temps", scratch)
+    titan_job.compile_job(tools, folder / "dynamo-train.onnx", folder / "adamw.toml", job, *cuda(tools), "--reference-kernels", "--save-temps", scratch)
     if "cubin" not in {image["kind"] for image in json.loads(titan_job.run([job, "info", "--json"]))["target"]["images"]}:
         print("skip the changed kernels: no assembler, so the job has no cubin")
         return []
     sound = (scratch / "dynamo-train.sm_80.ptx").read_text()
-    table = titan_job.run([tools / "titan-compile", folder / "dynamo-train.onnx", "--recipe", folder / "adamw.toml", *CUDA, "--emit=codegen"])
+    table = titan_job.run([tools / "titan-compile", folder / "dynamo-train.onnx", "--recipe", folder / "adamw.toml", *cuda(tools), "--emit=codegen"])
     kernels = dict(re.findall(r"^kernel (titan_kernel_\d+) : (.*)$", table, re.MULTILINE))
     for wanted, instruction, other in ((r"gemm .* : 2, 3$", r"fma\.rn\.f32 (.*), (\S+);", r"mul.rn.f32 \1;"), (r"column .* : 3, 2", r"add\.rn\.f32", "sub.rn.f32"),
                                        (r"flat .* : 2\.weight$", r"sub\.rn\.f32", "add.rn.f32")):
@@ -115,7 +134,7 @@ def broken(tools, scratch):
         begin, end = entry_point(sound, kernel)
         ptx.write_text(sound[:begin] + re.sub(instruction, other, sound[begin:end]) + sound[end:])
         # Other checks run beside this one: the environment of all of them stays as it is.
-        environment = os.environ | {"TITAN_FAKE_CUDA_CAPABILITY": "9.0", "TITAN_FAKE_CUDA_PTX": str(ptx)}
+        environment = os.environ | {"TITAN_FAKE_CUDA_CAPABILITY": "8.0", "TITAN_FAKE_CUDA_PTX": str(ptx)}
         done = subprocess.run([job, "compare", "--gemm=generated", "--data", folder / "data.npz"], capture_output=True, text=True, env=environment)
         if done.returncode != 4 or not done.stderr.startswith(f"error: '{kernels[kernel]}' (command "):
             wrong.append(f"{kernels[kernel]}: exit {done.returncode}: {done.stderr}{done.stdout}")
@@ -131,7 +150,7 @@ def masks(tools, scratch):
         rows = {}
         for target in ("cpu", "cuda"):
             job = scratch / f"{model.stem}-{target}"
-            titan_job.compile_job(tools, model, scratch / "train.toml", job, f"--target={target}")
+            titan_job.compile_job(tools, model, scratch / "train.toml", job, *options_for(tools, target))
             rows[target] = [row["loss"] for row in titan_job.train(job, f"{job}.run", scratch / "data.npz", 12)]
         # One element more or less is 1 / 512 of the loss.
         wrong += [f"{model.stem}: {line}" for line in relative(rows["cuda"], rows["cpu"])]
@@ -141,12 +160,9 @@ def masks(tools, scratch):
 def code(tools, model, recipe, scratch):
     """Each entry point is one of the plan's, and keeps nothing of a thread in memory on any of the cards."""
     job = scratch / "coded"
-    try:
-        titan_job.compile_job(tools, model, recipe, job, *CUDA, f"--arch={','.join(CARDS)}", "--save-temps", scratch / "temps")
-    except titan_job.Failure as failure:
-        if "takes an assembler" not in str(failure):
-            raise
-        return []  # kernels that are wrong say that there is none
+    if len(cuda(tools)) == 1:
+        return []  # kernels that are wrong say that there is no assembler
+    titan_job.compile_job(tools, model, recipe, job, "--target=cuda", f"--arch={','.join(CARDS)}", "--save-temps", scratch / "temps")
     planned = json.loads(titan_job.run([job, "plan", "--json"]))["entries"]
     emitted = len(re.findall(r"^\.visible \.entry", next((scratch / "temps").glob("*.ptx")).read_text(), re.MULTILINE))
     wrong = [] if emitted == planned else [f"{emitted} entry points, and the plan has {planned}"]
@@ -172,7 +188,7 @@ def module(tools, name, scratch):
     model, recipe = folder / f"{export}.onnx", folder / "train.toml"
     for target in ("cpu", "cuda"):
         job = scratch / target
-        titan_job.compile_job(tools, model, recipe, job, f"--target={target}")
+        titan_job.compile_job(tools, model, recipe, job, *options_for(tools, target))
         found[target] = [row["loss"] for row in titan_job.train(job, scratch / f"{target}.run", folder / "data.npz", 3)]
     return relative(found["cuda"], found["cpu"]) + code(tools, model, recipe, scratch)
 
@@ -183,7 +199,7 @@ def fusion(tools, name, compute, scratch):
     export, recipe = next(check_losses.pairs(json.loads((folder / "reference.json").read_text())))
     for number, options in enumerate(((), UNFUSED)):
         job, out = scratch / f"job-{number}", scratch / f"run-{number}"
-        titan_job.compile_job(tools, folder / f"{export}.onnx", folder / f"{recipe}.toml", job, *CUDA, "--set", f"precision.compute={compute}", *options)
+        titan_job.compile_job(tools, folder / f"{export}.onnx", folder / f"{recipe}.toml", job, *cuda(tools), "--set", f"precision.compute={compute}", *options)
         rows = titan_job.train(job, out, folder / "data.npz", 4, 2, "--gemm=generated")
         launches = json.loads(titan_job.run([job, "plan", "--json"]))["functions"]["step"]["launches"]
         found.append((launches, [row["loss"] for row in rows], state(out, 4)))
@@ -217,7 +233,7 @@ def resume(tools, draw, scratch):
     """Killed, or stopped, three times at random: the bits of a run that was left alone."""
     folder, steps, wrong = check_losses.REFERENCES / "relu", 400, []
     job, alone, data = scratch / "job", scratch / "alone", folder / "data.npz"
-    titan_job.compile_job(tools, folder / "dynamo-train.onnx", folder / "cosine-clip.toml", job, *CUDA, "--set", f"train.steps={steps}", "--set", "checkpoint.every=7")
+    titan_job.compile_job(tools, folder / "dynamo-train.onnx", folder / "cosine-clip.toml", job, *cuda(tools), "--set", f"train.steps={steps}", "--set", "checkpoint.every=7")
     expected = [row["loss"] for row in titan_job.train(job, alone, data, steps)]
     for number in (signal.SIGKILL, signal.SIGTERM):
         out = scratch / number.name
@@ -237,7 +253,7 @@ def narrow(tools, name, scratch):
     folder, found = check_losses.REFERENCES / name, {}
     for target in ("cpu", "cuda"):
         job = scratch / target
-        titan_job.compile_job(tools, folder / "dynamo-train.onnx", folder / "adamw.toml", job, f"--target={target}", "--set", "precision.compute=bf16")
+        titan_job.compile_job(tools, folder / "dynamo-train.onnx", folder / "adamw.toml", job, *options_for(tools, target), "--set", "precision.compute=bf16")
         found[target] = [row["loss"] for row in titan_job.train(job, scratch / f"{target}.run", folder / "data.npz", 20)]
     return relative(found["cuda"], found["cpu"], NARROW)
 
@@ -249,7 +265,7 @@ def products(tools, name, scratch):
     export, recipe = next(check_losses.pairs(recorded))
     for compute, most in (("f32", LOSSES), ("bf16", NARROW)):
         job, data = scratch / compute, folder / "data.npz"
-        titan_job.compile_job(tools, folder / f"{export}.onnx", folder / f"{recipe}.toml", job, *CUDA, "--set", f"precision.compute={compute}")
+        titan_job.compile_job(tools, folder / f"{export}.onnx", folder / f"{recipe}.toml", job, *cuda(tools), "--set", f"precision.compute={compute}")
 
         def train(out, steps, *options, before=()):
             out = scratch / f"{compute}-{out}"
@@ -277,7 +293,7 @@ def devices(tools, scratch):
     jobs, data, out = {}, folder / "data.npz", scratch / "run"
     for target in ("cpu", "cuda"):
         jobs[target] = scratch / target
-        titan_job.compile_job(tools, folder / "dynamo-train.onnx", folder / "cosine-clip.toml", jobs[target], f"--target={target}")
+        titan_job.compile_job(tools, folder / "dynamo-train.onnx", folder / "cosine-clip.toml", jobs[target], *options_for(tools, target))
     expected = [row["loss"] for row in titan_job.train(jobs["cpu"], scratch / "alone", data, 20)]
     for steps, target in ((5, "cpu"), (10, "cuda"), (15, "cpu"), (20, "cuda")):
         titan_job.train(jobs[target], out, data, steps)
@@ -289,7 +305,7 @@ def learning_rates(tools, scratch):
     folder, found = check_losses.REFERENCES / "relu", {}
     for target in ("cpu", "cuda"):
         job = scratch / target
-        titan_job.compile_job(tools, folder / "dynamo-train.onnx", folder / "cosine-clip.toml", job, f"--target={target}")
+        titan_job.compile_job(tools, folder / "dynamo-train.onnx", folder / "cosine-clip.toml", job, *options_for(tools, target))
         for out, settings in (("changed", ("--set", "optimizer.lr=0.02")), ("kept", ())):
             titan_job.train(job, scratch / f"{target}-{out}", folder / "data.npz", 7)
             found[target, out] = [row["loss"] for row in titan_job.train(job, scratch / f"{target}-{out}", folder / "data.npz", 20, 2, *settings)]
@@ -307,7 +323,7 @@ def averages(tools, scratch):
     profiles = "ema.profiles={ each = 0.9, third = { decay = 0.8, every = 3 }, fifth = { decay = 0.6, every = 5, warmup = true } }"
     for name, target, options in (("cpu", "cpu", ()), ("saved", "cuda", ("--set", "checkpoint.every=1")), ("ahead", "cuda", ())):
         job = scratch / name
-        titan_job.compile_job(tools, folder / "dynamo-train.onnx", folder / "cosine-clip.toml", job, f"--target={target}", "--set", profiles)
+        titan_job.compile_job(tools, folder / "dynamo-train.onnx", folder / "cosine-clip.toml", job, *options_for(tools, target), "--set", profiles)
         titan_job.train(job, scratch / f"{name}.run", scratch / "gaps.npz", 20, 2, *options)
         kept = scratch / f"{name}.run" / "checkpoints" / "step-00000020"
         states[name] = {part: titan_job.read_safetensors(kept / part) for part in ("model", "ema-each", "ema-third", "ema-fifth")}
@@ -324,7 +340,7 @@ def averages_on_host(tools, scratch):
     for place in ("device", "host"):
         jobs[place] = scratch / place
         settings = ("ema.profiles={ each = 0.9, third = { decay = 0.8, every = 3 } }", f"ema.device={place}")
-        titan_job.compile_job(tools, folder / "dynamo-train.onnx", folder / "cosine-clip.toml", jobs[place], *CUDA, *(word for setting in settings for word in ("--set", setting)))
+        titan_job.compile_job(tools, folder / "dynamo-train.onnx", folder / "cosine-clip.toml", jobs[place], *cuda(tools), *(word for setting in settings for word in ("--set", setting)))
     titan_job.train(jobs["device"], scratch / "card", data, 20)
     for steps, place, setting in ((7, "host", "checkpoint.staging=none"), (13, "device", "checkpoint.every=2"), (20, "host", "checkpoint.every=3")):
         titan_job.train(jobs[place], scratch / "turns", data, steps, 2, "--set", setting, "--set", f"data.eval={data}", "--set", "train.eval_every=3", "--set", "train.eval_ema=[\"each\"]")
@@ -355,7 +371,7 @@ def one_file(tools, scratch):
     titan_job.compile_job(tools, model, recipe, both, "--target=cpu,cuda")
     for target in ("cpu", "cuda"):
         alone, rows = scratch / target, {}
-        titan_job.compile_job(tools, model, recipe, alone, f"--target={target}")
+        titan_job.compile_job(tools, model, recipe, alone, *options_for(tools, target))
         for job in (alone, both):
             titan_job.train(job, scratch / f"{job.name}-{target}", data, 20, 2, f"--device={target}")
             rows[job] = (titan_job.losses_of(scratch / f"{job.name}-{target}"), state(scratch / f"{job.name}-{target}", 20))
