@@ -346,6 +346,25 @@ TEST_F(MatrixGemm, RunsOnNarrowVectorsToo) {
   expectBits(product, **runner);
 }
 
+// Intel's SDM on TDPBF16PS, by sums that any other order rounds differently.
+TEST(MatrixUnit, EmulatedSumsAreInTheOrderOfTheManual) {
+  auto sum = [](float start, std::initializer_list<std::pair<size_t, float>> values, size_t depth,
+                float factor = 1) {
+    std::vector<uint16_t> a(depth), b(depth, toBFloat16(factor));
+    for (auto [k, value] : values)
+      a[k] = toBFloat16(value);
+    return addProducts(start, a, b);
+  };
+  // Even elements cancel by themselves, and so nothing of the odd ones and of the start is lost.
+  EXPECT_EQ(sum(0.5f, {{0, 0x1p24f}, {1, 1.f}, {2, -0x1p24f}, {3, 1.f}}, 32), 2.5f);
+  // Their sum is complete before the start is added; that is rounded after each 32.
+  EXPECT_EQ(sum(0x1p24f, {{0, 1.f}, {1, 1.f}}, 32), 0x1p24f + 2);
+  EXPECT_EQ(sum(0x1p24f, {{0, 1.f}, {33, 1.f}}, 64), 0x1p24f);
+  // Denormal operands and results are zero.
+  EXPECT_EQ(sum(0, {{0, 0x1p-127f}}, 32, 0x1p10f), 0.f);
+  EXPECT_EQ(sum(0, {{0, 0x1p-126f}}, 32, 0.5f), 0.f);
+}
+
 TEST(MatrixUnit, IsOfTheTarget) {
   auto unitOf = [](const char* arch) { return vectorShape(resolveCpu(arch).take()).matrixUnit; };
   for (const char* arch : {"sapphirerapids", "graniterapids"})

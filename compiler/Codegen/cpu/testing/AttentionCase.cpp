@@ -1,6 +1,7 @@
 #include "compiler/Codegen/cpu/testing/AttentionCase.h"
 
 #include "compiler/Codegen/cpu/CpuFeatures.h"
+#include "compiler/Codegen/cpu/MatrixUnit.h"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +14,15 @@ namespace {
 constexpr size_t guardBytes = 256;
 constexpr char guardByte = 0x5a;
 
+/// Attention has rows of tiles in vectors. Where tiles are emulated, LLVM halves those that the CPU
+/// is too narrow for.
+VectorShape shapeOf(MatrixUnitKind unit, const TargetInfo& target) {
+  VectorShape shape = shapeWith(unit, target);
+  if (unit == MatrixUnitKind::Emulated)
+    shape.width = MatrixTile::columns;
+  return shape;
+}
+
 } // namespace
 
 AttentionCase::AttentionCase(AttentionSpec spec, std::string_view arch,
@@ -21,7 +31,7 @@ AttentionCase::AttentionCase(AttentionSpec spec, std::string_view arch,
   auto target = resolveCpu(arch);
   const std::string text = moduleText();
   auto begin = std::chrono::steady_clock::now();
-  auto runner = unit ? KernelRunner::compile(text, *target, shapeWith(*unit, *target))
+  auto runner = unit ? KernelRunner::compile(text, *target, shapeOf(*unit, *target))
                      : KernelRunner::compile(text, *target);
   compileSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!runner.ok())

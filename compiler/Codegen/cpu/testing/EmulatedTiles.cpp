@@ -4,6 +4,7 @@
 
 #include "llvm/TargetParser/Host.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -14,6 +15,8 @@
 
 namespace titan::codegen::testing {
 namespace {
+
+std::atomic<int64_t> products = 0;
 
 /// Denormal numbers are zero, as operands and as results.
 class FlushDenormals {
@@ -59,7 +62,10 @@ float addProducts(float sum, std::span<const uint16_t> a, std::span<const uint16
   return sum;
 }
 
+int64_t emulatedProducts() { return products; }
+
 void titan_emulated_tile_multiply_add(float* sums, const uint16_t* a, const uint16_t* b) {
+  ++products;
   constexpr size_t elements = 16 * 32;
   float left[elements], right[elements];
   widen({a, elements}, left);

@@ -13,6 +13,8 @@ float addProducts(float sum, std::span<const uint16_t> a, std::span<const uint16
 
 /// addProducts for 16 x 16 sums: what generated code calls as `emulatedMultiplyAdd`.
 extern "C" void titan_emulated_tile_multiply_add(float* sums, const uint16_t* a, const uint16_t* b);
+/// How often that was called: shows that code for a unit did not stay on vectors.
+int64_t emulatedProducts();
 
 /// Lets this process run AMX: empty, or the reason why it cannot.
 const char* whyNoTiles();
