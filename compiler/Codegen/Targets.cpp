@@ -6,6 +6,7 @@
 #include "compiler/Codegen/cuda/CudaTarget.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace titan::codegen {
 namespace {
@@ -24,14 +25,30 @@ std::vector<TargetKind>& kinds() {
   return list;
 }
 
-Result<const TargetKind*> findKind(std::string_view name) {
-  std::string known;
-  for (const TargetKind& kind : kinds()) {
-    if (kind.name == name)
-      return &kind;
-    known += (known.empty() ? "" : ", ") + kind.name;
-  }
-  return Error::usage("--target={}: this version compiles for {}", name, known);
+/// Null: there is none of this name.
+const TargetKind* kindNamed(std::string_view name) {
+  const auto found =
+      llvm::find_if(kinds(), [&](const TargetKind& kind) { return kind.name == name; });
+  return found == kinds().end() ? nullptr : &*found;
+}
+
+std::string knownKinds() {
+  return llvm::join(llvm::map_range(kinds(), [](const TargetKind& kind) { return kind.name; }),
+                    ", ");
+}
+
+Result<const TargetKind*> kindOfOption(std::string_view name) {
+  if (const TargetKind* kind = kindNamed(name))
+    return kind;
+  return Error::usage("--target={}: this version compiles for {}", name, knownKinds());
+}
+
+/// Of a target that is resolved, or that a stage was printed with.
+Result<const TargetKind*> kindOfTarget(std::string_view name) {
+  if (const TargetKind* kind = kindNamed(name))
+    return kind;
+  return Error::badInput("'titan.target' is of the kind '{}': this version compiles for {}", name,
+                         knownKinds());
 }
 
 } // namespace
@@ -41,7 +58,7 @@ void registerTargetInterfaces(mlir::DialectRegistry& registry) { registerCpuRout
 void addTargetKind(TargetKind kind) { kinds().push_back(std::move(kind)); }
 
 Result<TargetInfo> resolveTarget(std::string_view kind, std::string_view arch) {
-  const TargetKind* found = TITAN_TRY(findKind(kind));
+  const TargetKind* found = TITAN_TRY(kindOfOption(kind));
   return found->resolve(arch.empty() ? found->defaultArch : arch);
 }
 
@@ -65,7 +82,7 @@ Result<std::vector<TargetInfo>> resolveTargets(std::string_view kinds, std::stri
     return std::vector{TITAN_TRY(resolveTarget(kinds, arch))};
   std::vector<const TargetKind*> found;
   for (const std::string& name : names) {
-    found.push_back(TITAN_TRY(findKind(name)));
+    found.push_back(TITAN_TRY(kindOfOption(name)));
     if (llvm::count(found, found.back()) > 1)
       return Error::usage("--target={} names {} twice", kinds, name);
   }
@@ -85,17 +102,17 @@ Result<std::vector<TargetInfo>> resolveTargets(std::string_view kinds, std::stri
 }
 
 Status checkRecipe(std::string_view name, const Recipe& recipe) {
-  const TargetKind* kind = TITAN_TRY(findKind(name));
+  const TargetKind* kind = TITAN_TRY(kindOfTarget(name));
   return kind->accepts ? kind->accepts(recipe) : Status();
 }
 
 Result<std::vector<std::string>> ignoredKeys(std::string_view name, const Recipe& recipe) {
-  const TargetKind* kind = TITAN_TRY(findKind(name));
+  const TargetKind* kind = TITAN_TRY(kindOfTarget(name));
   return kind->ignores ? kind->ignores(recipe) : std::vector<std::string>();
 }
 
 Result<std::unique_ptr<Target>> createTarget(TargetInfo info, mlir::MLIRContext* context) {
-  const TargetKind* kind = TITAN_TRY(findKind(info.kind));
+  const TargetKind* kind = TITAN_TRY(kindOfTarget(info.kind));
   return kind->create(std::move(info), context);
 }
 

@@ -33,9 +33,9 @@ Result<TargetInfo> resolveTarget(std::string_view kind, std::string_view arch);
 /// Of one kind or of several with commas between them, each once. With several, each part of `arch`
 /// is the first kind's that knows it. Usage as above, and for a kind that is named twice.
 Result<std::vector<TargetInfo>> resolveTargets(std::string_view kinds, std::string_view arch);
-/// Can a job for this kind follow the recipe? Usage for an unknown kind.
+/// Can a job for this kind follow the recipe? BadInput for an unknown kind: a printed stage's.
 Status checkRecipe(std::string_view kind, const Recipe& recipe);
-/// What the user is to know of a recipe that it can follow. Usage for an unknown kind.
+/// What the user is to know of a recipe that it can follow. BadInput as above.
 Result<std::vector<std::string>> ignoredKeys(std::string_view kind, const Recipe& recipe);
 Result<std::unique_ptr<Target>> createTarget(TargetInfo info, mlir::MLIRContext* context);
 
