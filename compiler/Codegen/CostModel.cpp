@@ -8,13 +8,6 @@ using namespace mlir;
 namespace titan::codegen {
 namespace {
 
-int64_t pointsOf(const LoopNest& nest, DimSet dims) {
-  int64_t points = 1;
-  for (unsigned dim : listOf(dims))
-    points *= nest.extents[dim];
-  return points;
-}
-
 bool isFloat(Value value) { return isa<FloatType>(value.getType()); }
 
 } // namespace
@@ -27,7 +20,7 @@ Cost costOf(const LoopNest& nest, const MachineModel& machine) {
       continue;
     auto reduce = dyn_cast<kernel::ReduceOp>(op);
     DimSet dims = reduce ? nest.reductionOf(reduce).space : nest.dependence(op.getResult(0));
-    int64_t points = pointsOf(nest, dims);
+    int64_t points = nest.pointsOf(dims);
     if (isFloat(op.getResult(0)) || (op.getNumOperands() > 0 && isFloat(op.getOperand(0))))
       cost.flops += points;
     bool isFunction = isa<arith::RemFOp>(op) || (isa<math::MathDialect>(op.getDialect()) &&
@@ -36,14 +29,10 @@ Cost costOf(const LoopNest& nest, const MachineModel& machine) {
                                                  : isa<kernel::RandomHalfOp>(op) ? machine.randomOps
                                                                                  : 1);
   }
-  auto addBytes = [&](const Access& access) {
-    int64_t elementBytes = (access.element.getIntOrFloatBitWidth() + 7) / 8;
-    cost.bytes += pointsOf(nest, access.dims()) * elementBytes;
-  };
   for (const Access& access : nest.ins)
-    addBytes(access);
+    cost.bytes += nest.bytesOf(access);
   for (const Access& access : nest.outs)
-    addBytes(access);
+    cost.bytes += nest.bytesOf(access);
   cost.nanoseconds = std::max(static_cast<double>(cost.bytes) / machine.memoryBytesPerNs,
                               operations / machine.laneOpsPerNs);
   return cost;

@@ -106,9 +106,7 @@ private:
 UnitPlan planUnits(const LoopNest& nest, const VectorShape& shape) {
   UnitPlan plan;
   std::optional<unsigned> block = plan.blockDim = chooseBlockDim(nest);
-  for (unsigned dim : listOf(nest.parallelDims()))
-    if (!block || dim != *block)
-      plan.units *= nest.extents[dim];
+  plan.units = nest.pointsOf(nest.parallelDims() & ~(block ? bit(*block) : DimSet{0}));
   if (block) {
     int64_t extent = nest.extents[*block];
     plan.blockLength = sweepDim(nest) ? shape.machine.sweptBlock

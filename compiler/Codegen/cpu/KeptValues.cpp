@@ -81,10 +81,7 @@ private:
 };
 
 int64_t bytesOf(const LoopNest& nest, DimSet row, Type type) {
-  int64_t bytes = (type.isIndex() ? 64 : type.getIntOrFloatBitWidth() + 7) / 8;
-  for (unsigned dim : listOf(row))
-    bytes *= nest.extents[dim];
-  return bytes;
+  return nest.pointsOf(row) * ((type.isIndex() ? 64 : type.getIntOrFloatBitWidth() + 7) / 8);
 }
 
 } // namespace

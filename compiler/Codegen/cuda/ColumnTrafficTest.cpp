@@ -155,9 +155,7 @@ struct Expected {
 Expected expectedOf(const LoopNest& nest, const Access& access) {
   const unsigned column = nest.rank() - 1;
   const int64_t n = nest.extents[column], size = access.element.getIntOrFloatBitWidth() / 8;
-  int64_t rows = 1;
-  for (unsigned dim = 0; dim < column; ++dim)
-    rows *= nest.extents[dim];
+  const int64_t rows = nest.pointsOf(nest.allDims() & ~bit(column));
   if (contains(access.dims(), column))
     return {size * rows * n, size * rows * n, n % chunkLength == 0 ? 0 : rows};
   const int64_t threads = slotsOf(chunksOf({n}));
@@ -166,12 +164,8 @@ Expected expectedOf(const LoopNest& nest, const Access& access) {
 }
 
 Expected expectedOfOut(const LoopNest& nest, const Access& access) {
-  Expected expected = expectedOf(nest, access);
-  int64_t elements = 1;
-  for (unsigned dim : listOf(access.dims()))
-    elements *= nest.extents[dim];
-  const int64_t size = access.element.getIntOrFloatBitWidth() / 8;
-  return {size * elements, size * elements, expected.narrow};
+  const int64_t bytes = nest.bytesOf(access);
+  return {bytes, bytes, expectedOf(nest, access).narrow};
 }
 
 void expectWideAndOnce(const CudaCase& test) {

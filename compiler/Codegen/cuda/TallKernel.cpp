@@ -34,8 +34,7 @@ std::optional<TallPlan> planTallColumns(const LoopNest& nest) {
   for (unsigned dim : plan.owned)
     columns.push_back(nest.extents[dim]);
   plan.chunks = chunksOf(columns);
-  for (unsigned dim : plan.reduced)
-    plan.rows *= nest.extents[dim];
+  plan.rows = nest.pointsOf(reduced);
   if (plan.rows < tallColumn)
     return std::nullopt;
   plan.across =

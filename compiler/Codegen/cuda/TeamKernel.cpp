@@ -55,8 +55,7 @@ std::optional<TeamPlan> planTeams(const LoopNest& nest) {
   plan.outer = listOf(nest.parallelDims());
   plan.rows = listOf(rows);
   plan.inner = listOf(inner);
-  for (unsigned dim : plan.outer)
-    plan.units *= nest.extents[dim];
+  plan.units = nest.pointsOf(nest.parallelDims());
   SmallVector<int64_t> extents;
   for (unsigned dim : plan.inner)
     extents.push_back(nest.extents[dim]);

@@ -42,28 +42,21 @@ SmallVector<unsigned, 4> stagedOf(ArrayRef<Access> accesses, unsigned lane, unsi
   return staged;
 }
 
-int64_t bytesOf(const LoopNest& nest, const Access& access) {
-  int64_t bytes = byteWidth(access);
-  for (unsigned dim : listOf(access.dims()))
-    bytes *= nest.extents[dim];
-  return bytes;
-}
-
 int64_t narrowBytes(const LoopNest& nest, unsigned lane) {
   int64_t bytes = 0;
   for (ArrayRef<Access> accesses : {ArrayRef(nest.ins), ArrayRef(nest.outs)})
     for (const Access& access : accesses)
       if (isNarrow(access, lane))
-        bytes += bytesOf(nest, access);
+        bytes += nest.bytesOf(access);
   return bytes;
 }
 
 int64_t stagedBytes(const LoopNest& nest, const TilePlan& plan) {
   int64_t bytes = 0;
   for (unsigned in : plan.ins)
-    bytes += bytesOf(nest, nest.ins[in]);
+    bytes += nest.bytesOf(nest.ins[in]);
   for (unsigned out : plan.outs)
-    bytes += bytesOf(nest, nest.outs[out]);
+    bytes += nest.bytesOf(nest.outs[out]);
   return bytes;
 }
 
@@ -135,9 +128,9 @@ std::optional<TilePlan> planTiles(const LoopNest& nest) {
       return std::nullopt;
     shapeTile(*best, elements / 2);
   }
-  best->others = listOf(nest.allDims() & ~bit(best->lane.dim) & ~bit(best->across.dim));
-  for (unsigned dim : best->others)
-    best->points *= nest.extents[dim];
+  const DimSet others = nest.allDims() & ~bit(best->lane.dim) & ~bit(best->across.dim);
+  best->others = listOf(others);
+  best->points = nest.pointsOf(others);
   return best;
 }
 

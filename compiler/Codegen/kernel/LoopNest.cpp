@@ -188,6 +188,17 @@ std::optional<unsigned> LoopNest::blockDim() const {
   return rank() - 1;
 }
 
+int64_t LoopNest::pointsOf(DimSet dims) const {
+  int64_t points = 1;
+  for (unsigned dim : listOf(dims))
+    points *= extents[dim];
+  return points;
+}
+
+int64_t LoopNest::bytesOf(const Access& access) const {
+  return pointsOf(access.dims()) * ((access.element.getIntOrFloatBitWidth() + 7) / 8);
+}
+
 unsigned LoopNest::levels() const {
   unsigned count = 0;
   for (const Reduction& reduction : reductions)

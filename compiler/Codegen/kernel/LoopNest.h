@@ -58,6 +58,10 @@ public:
   std::optional<unsigned> blockDim() const;
   unsigned levels() const;
   DimSet allDims() const { return rank() == 0 ? 0 : ~DimSet{0} >> (64 - rank()); }
+  /// The product of their extents.
+  int64_t pointsOf(DimSet dims) const;
+  /// Of the elements that `access` reaches, as they are stored: each once.
+  int64_t bytesOf(const Access& access) const;
   /// Is `earlier` among what `later` is computed from?
   bool needs(const Reduction& later, const Reduction& earlier) const;
 
